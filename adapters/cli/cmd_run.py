@@ -1,0 +1,121 @@
+"""``agentcompass run``: one evaluation, stopped properly by SIGINT and SIGTERM alike."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from agentcompass.core.config.request import Choices
+from agentcompass.core.model.request import Output
+from agentcompass.core.runtime.effects import Stop
+
+from ..config.requests import Prepared, prepare
+from ..engine.evaluate import EvaluationResult, evaluate
+from ..engine.run import Run
+from ..logs import attached, console
+from ..terminal.reporters import terminal_reporters
+from ..terminal.result import print_result
+from .options import given, json_list, json_object, number, pairs
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the evaluation that *args* describe; return the exit code."""
+    prepared = prepare(choices(args), config_paths=args.config, output=Output(args.run_name, args.run_id))
+    for warning in prepared.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if args.dry_run:
+        from .dry_run import dry_run
+
+        return dry_run(prepared, args.output)
+    with attached(console(prepared.runtime.log_level, prepared.redactor)):
+        result, caught = asyncio.run(_evaluate(prepared))
+    if args.output == "json":
+        print(json.dumps(prepared.redactor.document(result.document()), indent=2, ensure_ascii=False))
+    else:
+        print_result(result, prepared.redactor)
+    if caught is not None:
+        return 128 + caught
+    return 0 if result.status == "completed" else 1
+
+
+def choices(args: argparse.Namespace) -> Choices:
+    """Return what the options say, with dedicated ones over the JSON mappings."""
+    execution = json_object(args.execution_params, "--execution-params")
+    attempts = given(k=number(args.k, "--k", int), strategy=args.attempt_strategy)
+    if attempts:
+        execution["attempts"] = {**execution.get("attempts", {}), **attempts}
+    patterns = args.retry_pattern_list
+    execution |= given(
+        task_concurrency=number(args.task_concurrency, "--task-concurrency", int),
+        max_retries=number(args.max_retries, "--max-retries", int),
+        retry_pattern_list=None if patterns is None else json_list(patterns, "--retry-pattern-list"),
+        keep_environment=args.keep_environment,
+    )
+    benchmark = json_object(args.benchmark_params, "--benchmark-params")
+    benchmark |= given(limit=number(args.limit, "--limit", int), sample_ids=_ids(args.sample_ids))
+    protocol: Any = args.model_api_protocol
+    if protocol.strip().startswith("["):
+        protocol = json_list(protocol, "--model-api-protocol")
+    return Choices(
+        args.benchmark,
+        args.harness,
+        args.env,
+        args.model,
+        args.model_base_url,
+        args.model_api_key,
+        protocol,
+        json_object(args.model_params, "--model-params"),
+        benchmark,
+        json_object(args.harness_params, "--harness-params"),
+        json_object(args.env_params, "--env-params"),
+        execution,
+        _runtime(args),
+    )
+
+
+def _runtime(args: argparse.Namespace) -> dict[str, Any]:
+    return dict(
+        given(
+            results_dir=args.results_dir,
+            data_dir=args.data_dir,
+            timeout_seconds=number(args.timeout_seconds, "--timeout-seconds", float),
+            cleanup_grace_seconds=number(args.cleanup_grace_seconds, "--cleanup-grace-seconds", float),
+            provider_limits=pairs(args.provider_limit, "--provider-limit", int) or None,
+            env_open_qps=pairs(args.env_open_qps, "--env-open-qps", float) or None,
+            progress=args.progress,
+            log_level=args.log_level,
+            file_log_level=args.file_log_level,
+        )
+    )
+
+
+def _ids(text: str | None) -> list[Any] | None:
+    if text is None:
+        return None
+    if text.strip().startswith("["):
+        return json_list(text, "--sample-ids")
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+async def _evaluate(prepared: Prepared) -> tuple[EvaluationResult, int | None]:
+    caught: list[int] = []
+
+    def on_signal(caught_now: int, run: Run) -> None:
+        if caught:
+            os._exit(128 + caught_now)  # a second signal: at once, whatever is left
+        caught.append(caught_now)
+        name = signal.Signals(caught_now).name
+        print(f"{name}: stopping and tidying up; once more exits at once", file=sys.stderr)
+        run.stop.set(Stop.INTERRUPTED, f"stopped by {name}")
+
+    def on_ready(run: Run) -> None:
+        for wanted in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(wanted, on_signal, wanted, run)
+
+    result = await evaluate(prepared, terminal_reporters(prepared.runtime.progress, sys.stderr), on_ready)
+    return result, caught[0] if caught else None

@@ -1,0 +1,125 @@
+"""The whole command line as one parser; it imports no command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from agentcompass.core.config.sections import LEVELS, PROGRESS_MODES
+from agentcompass.core.errors import UsageError
+
+from .options import JSON_OPTIONS, add_config
+
+KINDS = ("benchmark", "harness", "env", "model", "store")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells mistakes like every other mistake: one line, no usage text before it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(self.prog, message, f"see {self.prog} --help")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of ``agentcompass``."""
+    top = _Parser(prog="agentcompass", description="Know how good an AI agent really is.", allow_abbrev=False)
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _run(commands)
+    _list(commands)
+    _config(commands)
+    _summary(commands)
+    commands.add_parser("doctor", help="tell what is installed, what answers, what is missing", allow_abbrev=False)
+    return top
+
+
+def _run(commands: Any) -> None:
+    run = commands.add_parser("run", help="run one evaluation", allow_abbrev=False)
+    run.add_argument("benchmark", metavar="BENCHMARK", help="see: agentcompass list benchmark")
+    run.add_argument("harness", metavar="HARNESS", help="see: agentcompass list harness")
+    run.add_argument("model", metavar="MODEL", nargs="?", help="the model's id; not for harnesses that need none")
+    run.add_argument("--env", default="host_process", metavar="ID", help="the sandbox provider (host_process)")
+    model = run.add_argument_group("model")
+    model.add_argument(
+        "--model-base-url", default="", metavar="URL", help="the endpoint; ${NAME} is read from the environment"
+    )
+    model.add_argument("--model-api-key", default="", metavar="KEY", help="its key, better as '${NAME}'")
+    model.add_argument(
+        "--model-api-protocol", default="", metavar="NAME", help="auto, a protocol, or a JSON list of them"
+    )
+    parts = run.add_argument_group("parameters (JSON objects)")
+    for option, meaning in JSON_OPTIONS:
+        parts.add_argument(option, metavar="JSON", help=meaning)
+    _choice_of_tasks(run.add_argument_group("tasks and attempts"))
+    _limits(run.add_argument_group("limits"))
+    _output(run.add_argument_group("output"))
+    run.add_argument("--dry-run", action="store_true", help="check everything and list what would run; create nothing")
+
+
+def _choice_of_tasks(group: Any) -> None:
+    group.add_argument("--limit", metavar="N", help="only the first N tasks")
+    group.add_argument("--sample-ids", metavar="ID[,ID...]", help="only these tasks; commas, or a JSON list")
+    group.add_argument("--k", metavar="N", help="attempts per task (1)")
+    group.add_argument("--attempt-strategy", metavar="avg|pass", help="how attempts become a task's value (avg)")
+    group.add_argument("--max-retries", metavar="N", help="extra executions per attempt (0)")
+    group.add_argument("--retry-pattern-list", metavar="JSON", help="regular expressions of ERROR issues to retry")
+
+
+def _limits(group: Any) -> None:
+    group.add_argument("--task-concurrency", metavar="N", help="attempts at the same time (32)")
+    group.add_argument("--timeout-seconds", metavar="S", help="deadline of the whole run (360000; 0 for none)")
+    group.add_argument("--cleanup-grace-seconds", metavar="S", help="how long a stopped run may tidy up (30)")
+    group.add_argument("--provider-limit", action="append", metavar="ENV=N", help="attempts at once on one provider")
+    group.add_argument("--env-open-qps", action="append", metavar="ENV=Q", help="sandboxes opened per second")
+    group.add_argument("--keep-environment", action="store_true", default=None, help="leave sandboxes open")
+
+
+def _output(group: Any) -> None:
+    add_config(group)
+    group.add_argument("--results-dir", metavar="DIR", help="where run folders go (results)")
+    group.add_argument("--data-dir", metavar="DIR", help="where benchmarks keep what they download (data)")
+    group.add_argument("--run-name", default="", metavar="NAME", help="a group of runs: a folder above them")
+    group.add_argument("--run-id", metavar="ID", help="the run's own folder (the time)")
+    group.add_argument("--progress", metavar="|".join(PROGRESS_MODES), help="what the terminal shows (auto)")
+    group.add_argument("--log-level", metavar="LEVEL", help=f"least level on the terminal: {', '.join(LEVELS)} (INFO)")
+    group.add_argument("--file-log-level", metavar="LEVEL", help="least level in the run's log file (DEBUG)")
+    group.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def _list(commands: Any) -> None:
+    lister = commands.add_parser("list", help="list what is registered", allow_abbrev=False)
+    lister.add_argument("kind", nargs="?", choices=KINDS, metavar="|".join(KINDS), help="only this kind")
+    lister.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _config(commands: Any) -> None:
+    config = commands.add_parser("config", help="show, explain or check configuration", allow_abbrev=False)
+    what = config.add_subparsers(dest="what", metavar="show|docs|validate", parser_class=_Parser)
+    show = what.add_parser("show", help="print the effective configuration, redacted", allow_abbrev=False)
+    add_config(show)
+    show.add_argument("--format", choices=("yaml", "json"), default="yaml")
+    docs = what.add_parser("docs", help="explain every field of a section or a component", allow_abbrev=False)
+    docs.add_argument("kind", choices=("execution", "runtime", *KINDS), metavar="execution|runtime|" + "|".join(KINDS))
+    docs.add_argument("id", nargs="?", help="the component, for a kind of component")
+    docs.add_argument("--json", action="store_true", help="print one JSON document")
+    validate = what.add_parser("validate", help="check configuration files", allow_abbrev=False)
+    add_config(validate)
+    validate.add_argument("files", nargs="*", metavar="FILE", help="files to check as layers, after --config")
+
+
+def _summary(commands: Any) -> None:
+    summary = commands.add_parser("summary", help="aggregate a run again from its files", allow_abbrev=False)
+    summary.add_argument("run_dir", metavar="RUN_DIR")
+    summary.add_argument("--benchmark-params", metavar="JSON", help="other aggregation parameters")
+    summary.add_argument("--dry-run", action="store_true", help="print the summary, write nothing")
+    summary.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the parsed command line.
+
+    Raises:
+        UsageError: it is wrong.
+    """
+    return build_parser().parse_args(argv)

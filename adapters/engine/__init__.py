@@ -1,0 +1,1 @@
+"""The composition root, the plugin host and the driver that performs effects."""

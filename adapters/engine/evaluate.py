@@ -1,0 +1,67 @@
+"""One prepared request from start to end: components, folder, log, run, and what is to be told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentcompass.core.metrics.report import MetricReport
+from agentcompass.core.metrics.summary import counts_text, headline_text
+from agentcompass.core.model.request import RunRequest
+from agentcompass.ports.reporter import Reporter
+
+from ..config.requests import Prepared
+from ..logs import run_log
+from .compose import build_components, make_run, reserve_run
+from .run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """How an evaluation ended: its status, its numbers (None if it never had tasks), where its files are."""
+
+    status: str
+    request: RunRequest
+    report: MetricReport | None
+    error: str | None
+    paths: Mapping[str, str]
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.request.output.run_id or ""
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as one JSON document."""
+        report = self.report
+        return {
+            "status": self.status,
+            "run_id": self.run_id,
+            "error": self.error,
+            "model": self.request.model.id if self.request.model else None,
+            "benchmark": self.request.benchmark.id,
+            "harness": self.request.harness.id,
+            "environment": self.request.environment.id,
+            "headline": headline_text(report) if report else None,
+            "counts": counts_text(report) if report else None,
+            "metrics": report.document() if report else None,
+            "paths": dict(self.paths),
+        }
+
+
+async def evaluate(
+    prepared: Prepared, reporters: Sequence[Reporter] = (), on_ready: Callable[[Run], None] = lambda run: None
+) -> EvaluationResult:
+    """Run *prepared* to its end; *on_ready* gets the run before it starts, so that it can be stopped.
+
+    Raises:
+        UsageError: the request cannot run; no folder has been made.
+    """
+    components = await build_components(prepared, reporters)
+    prepared, folder = reserve_run(prepared)
+    with run_log(folder, prepared.runtime.file_log_level, prepared.redactor):
+        run = make_run(prepared, components, folder)
+        on_ready(run)
+        outcome = await run.execute()
+    return EvaluationResult(outcome.state.value, prepared.request, outcome.report, outcome.error, run.store.paths)

@@ -1,0 +1,130 @@
+"""Plays a script: performs one effect after the other, and delivers limits and cancellations.
+
+The player decides nothing. A limit cancels the work and waits a moment for it; work that does not let itself be
+cancelled is abandoned, so that no component can hold up a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from agentcompass.core.runtime.effects import Cancelled, Effect, Stop
+
+from .perform import Perform, classified, expired, is_bounded
+
+log = logging.getLogger("agentcompass.engine")
+OBEDIENCE_SECONDS = 5.0  #: how long cancelled work may take to end
+
+
+class StopSignal:
+    """Whether, and why, the run is being stopped; whoever listens is told once."""
+
+    def __init__(self) -> None:
+        self.reason: Stop | None = None
+        self.error: str | None = None
+        self.forced = False  #: the grace is over: nothing more is tidied up
+        self._listeners: dict[int, Callable[[], None]] = {}
+
+    def set(self, reason: Stop, error: str | None = None) -> None:
+        """Stop the run; the first reason stays."""
+        if self.reason is None:
+            self.reason, self.error = reason, error
+            for listener in list(self._listeners.values()):
+                listener()
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have *listener* called when the signal comes; return what ends that."""
+        token = id(listener)
+        self._listeners[token] = listener
+        return lambda: self._listeners.pop(token, None) and None
+
+    def cancelled(self) -> Cancelled:
+        """Return what is thrown into scripts."""
+        return Cancelled(self.reason or Stop.INTERRUPTED, self.error)
+
+
+class Player:
+    """Plays one script in the asyncio task that calls `play`."""
+
+    def __init__(self, script: Coroutine[Any, Any, Any], perform: Perform, stop: StopSignal) -> None:
+        self._script, self._perform, self._stop = script, perform, stop
+        self._task: asyncio.Task[Any] | None = None
+        self._interruptible = False
+
+    async def play(self) -> Any:
+        """Return what the script returns; exceptions that it does not handle come out."""
+        self._task = asyncio.current_task()
+        forget = self._stop.listen(self._interrupt)
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                try:
+                    effect = self._script.throw(error) if error is not None else self._script.send(value)
+                except StopIteration as end:
+                    return end.value
+                value, error = await self._step(effect)
+        finally:
+            forget()
+            with contextlib.suppress(RuntimeError):  # a script that is forced to end cannot tidy up any more
+                self._script.close()
+
+    def _interrupt(self) -> None:
+        if self._interruptible and self._task is not None:
+            self._task.cancel()
+
+    async def _step(self, effect: Effect[Any]) -> tuple[Any, BaseException | None]:
+        if self._stop.forced:
+            raise asyncio.CancelledError
+        if self._stop.reason is not None and not effect.shielded:
+            return None, self._stop.cancelled()
+        try:
+            outcome = self._perform(effect)
+            if inspect.isawaitable(outcome):
+                self._interruptible = not effect.shielded
+                try:
+                    outcome = await (self._within(outcome, effect) if is_bounded(effect) else outcome)
+                finally:
+                    self._interruptible = False
+        except asyncio.CancelledError:
+            if self._stop.reason is None or self._stop.forced or effect.shielded or self._task is None:
+                raise
+            self._task.uncancel()
+            return None, self._stop.cancelled()
+        except Exception as exc:
+            return None, classified(effect, exc)
+        return outcome, None
+
+    async def _within(self, work: Awaitable[Any], effect: Any) -> Any:
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task}, timeout=effect.within)
+            if not task.done():
+                raise expired(effect)
+        finally:
+            if not task.done():
+                await self._end(task)
+        return task.result()
+
+    async def _end(self, task: asyncio.Future[Any]) -> None:
+        task.cancel()
+        waiting = asyncio.ensure_future(asyncio.wait({task}, timeout=OBEDIENCE_SECONDS))
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            await waiting
+            raise
+        finally:
+            if not task.done():
+                log.error("abandoned work that does not let itself be cancelled: %r", task)
+                task.add_done_callback(_forget_result)
+
+
+def _forget_result(task: asyncio.Future[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # asking for it keeps asyncio from complaining that nobody did

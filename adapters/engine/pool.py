@@ -1,0 +1,84 @@
+"""Executes what a schedule admits, each execution in an asyncio task of its own; the only place that waits for time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from math import inf
+
+from agentcompass.core.runtime.attempt import GivenUp, Job, Step, run_attempt
+from agentcompass.core.runtime.effects import Stop
+from agentcompass.core.runtime.ledger import Key
+from agentcompass.core.scheduling.schedule import Schedule
+
+from .perform import AttemptPerformer
+from .player import Player, StopSignal
+
+log = logging.getLogger("agentcompass.engine")
+
+
+class Pool:
+    """Works *schedule* off; *performer* makes what performs one execution."""
+
+    def __init__(
+        self, schedule: Schedule, performer: Callable[[Key, Job], AttemptPerformer], stop: StopSignal, grace: float
+    ) -> None:
+        self._schedule, self._performer, self._stop, self._grace = schedule, performer, stop, grace
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def work(self) -> None:
+        """Execute until the schedule is complete, or everything has been tidied up after a stop."""
+        loop = asyncio.get_running_loop()
+        forget = self._stop.listen(self._stopped)
+        if self._stop.reason is not None:
+            self._stopped()
+        try:
+            while not self._schedule.complete:
+                self._changed.clear()
+                starts, wake = self._schedule.admit(loop.time())
+                for key, job in starts:
+                    self._start(key, job)
+                if wake == inf and not self._tasks and not self._schedule.complete:
+                    raise AssertionError("nothing runs, nothing is awaited, and the work is not done")
+                timer = loop.call_at(wake, self._changed.set) if wake < inf else None
+                await self._changed.wait()
+                if timer is not None:
+                    timer.cancel()
+        finally:
+            forget()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    def _start(self, key: Key, job: Job) -> None:
+        task = asyncio.get_running_loop().create_task(self._execute(key, job), name=f"{job.task.id} {job.attempt}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _execute(self, key: Key, job: Job) -> None:
+        step: Step = GivenUp()
+        try:
+            step = await Player(run_attempt(job), self._performer(key, job).perform, self._stop).play()
+        except asyncio.CancelledError:
+            log.error("gave up tidying after %s attempt %d", job.task.id, job.attempt)
+        except OSError as exc:
+            self._stop.set(Stop.BROKEN, f"results could not be written: {exc}")
+        except Exception as exc:
+            log.exception("a defect of AgentCompass stopped the run")
+            self._stop.set(Stop.BROKEN, f"unexpected {type(exc).__name__}: {exc}")
+        finally:
+            self._schedule.ended(key, step, asyncio.get_running_loop().time())
+            self._changed.set()
+
+    def _stopped(self) -> None:
+        self._schedule.give_up()
+        self._changed.set()
+        if self._tasks:
+            asyncio.get_running_loop().call_later(self._grace, self._force)
+
+    def _force(self) -> None:
+        if self._tasks:
+            self._stop.forced = True
+            for task in self._tasks:
+                task.cancel()

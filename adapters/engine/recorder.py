@@ -1,0 +1,97 @@
+"""Everything that a run writes passes here: redacted, counted into the snapshot, shown to the observers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agentcompass.core.model.event import Event
+from agentcompass.core.records.events import event_document
+from agentcompass.core.records.progress import Progress
+from agentcompass.core.records.run_info import RunInfo
+from agentcompass.core.redaction import Redactor
+from agentcompass.ports.clock import Clock
+from agentcompass.ports.reporter import Reporter
+from agentcompass.ports.store import RunStore
+
+log = logging.getLogger("agentcompass.records")
+SNAPSHOT_SECONDS = 0.5  #: the snapshot is written at most so often
+
+
+class Recorder:
+    """The pen of one run."""
+
+    def __init__(
+        self, store: RunStore, clock: Clock, redactor: Redactor, info: RunInfo, reporters: Sequence[Reporter]
+    ) -> None:
+        self.store, self.clock, self.redactor, self.info = store, clock, redactor, info
+        self.progress = Progress(info.run_id)
+        self._reporters = list(reporters)
+        self._snapshot: asyncio.TimerHandle | None = None
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def emit(self, event: Event) -> None:
+        """Record *event*; a stream that cannot be written warns, and never stops the run."""
+        self.progress.apply(event)
+        document = event_document(event, self.info.run_id)
+        if event.payload:
+            document["payload"] = self.redactor.document(document["payload"])
+        try:
+            self.store.append_event(document)
+        except OSError as exc:
+            log.warning("progress.jsonl could not be written: %s", exc)
+        for reporter in self._reporters:
+            try:
+                reporter.on_event(event, self.progress)
+            except Exception as exc:
+                log.warning("a reporter failed: %s: %s", type(exc).__name__, exc)
+        if self._snapshot is None:
+            self._snapshot = asyncio.get_running_loop().call_later(SNAPSHOT_SECONDS, self._begin_snapshot)
+
+    def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> None:
+        """Record the plan of an attempt; the run's own record follows at growing intervals."""
+        self.store.append_plan(task_id, attempt, document)
+        if self.info.add_plan(task_id, attempt, document):
+            self._background(self.save_info())
+
+    async def save_info(self) -> None:
+        """Write the run's record as it stands."""
+        await self.store.save_run_info(self.redactor.document(self.info.document()))
+
+    def iso_now(self) -> str:
+        """Return the time with its zone."""
+        return datetime.fromtimestamp(self.clock.now(), UTC).astimezone().isoformat(timespec="seconds")
+
+    def _background(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._writing.add(task)
+        task.add_done_callback(self._written)
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled() and (exc := task.exception()):
+            log.warning("a progress file could not be written: %s", exc)
+
+    def _begin_snapshot(self) -> None:
+        self._snapshot = None
+        self._background(self.store.save_progress(self._redacted_progress()))
+
+    def _redacted_progress(self) -> dict[str, Any]:
+        document: dict[str, Any] = self.redactor.document(self.progress.document())
+        return document
+
+    async def close(self) -> None:
+        """Write the last snapshot and wait for what is being written."""
+        if self._snapshot is not None:
+            self._snapshot.cancel()
+            self._snapshot = None
+        while self._writing:
+            await asyncio.gather(*self._writing, return_exceptions=True)
+        try:
+            await self.store.save_progress(self._redacted_progress())
+        except OSError as exc:
+            log.warning("progress.json could not be written: %s", exc)
+        await self.store.close()

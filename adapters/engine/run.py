@@ -1,0 +1,185 @@
+"""Performs the effects of a whole run: the meeting place of a request, its components, a store and a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_REMOTE_OPEN_QPS
+from agentcompass.core.metrics.summary import summary_markdown
+from agentcompass.core.model.event import Event
+from agentcompass.core.model.request import RunRequest, Runtime
+from agentcompass.core.records.run_info import RunInfo, params_document, request_document
+from agentcompass.core.redaction import Redactor
+from agentcompass.core.runtime import run_effects as rx
+from agentcompass.core.runtime.attempt import Job
+from agentcompass.core.runtime.effects import Announce, Effect, Stop
+from agentcompass.core.runtime.evaluation import RunOutcome, run_evaluation
+from agentcompass.core.runtime.ledger import Key, Ledger
+from agentcompass.core.scheduling.schedule import Schedule
+from agentcompass.ports.clock import Clock
+from agentcompass.ports.store import RunStore
+
+from .parts import Components
+from .perform import AttemptPerformer
+from .player import Player, StopSignal
+from .pool import Pool
+from .recorder import Recorder
+
+log = logging.getLogger("agentcompass.run")
+T = TypeVar("T")
+
+
+class Run:
+    """One evaluation, ready to go: `await execute()` once."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        runtime: Runtime,
+        components: Components,
+        store: RunStore,
+        clock: Clock,
+        redactor: Redactor,
+        versions: Mapping[str, str],
+        build_seconds: float | None = None,
+    ) -> None:
+        assert request.output.run_id is not None, "a run id is reserved before the run"
+        self.request, self.runtime, self.components, self.store = request, runtime, components, store
+        self.stop = StopSignal()
+        self._parts = components.declared(build_seconds)
+        document = redactor.document(request_document(request))
+        self._recorder = Recorder(
+            store, clock, redactor, RunInfo(request.output.run_id, "", document, versions), components.reporters
+        )
+        self._recorder.info = RunInfo(request.output.run_id, self._recorder.iso_now(), document, versions)
+        self._clock = clock
+
+    async def execute(self) -> RunOutcome:
+        """Run the evaluation to its end, whatever comes, and close what it opened."""
+        loop = asyncio.get_running_loop()
+        timer = None
+        if self.runtime.timeout_seconds:
+            timer = loop.call_later(self.runtime.timeout_seconds, self._expire)
+        script = run_evaluation(self.request, self.components.benchmark.metrics)
+        try:
+            outcome: RunOutcome = await Player(script, self._perform, self.stop).play()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            await self._recorder.close()
+            await self.components.close()
+            for reporter in self.components.reporters:
+                reporter.close()
+        return outcome
+
+    def _expire(self) -> None:
+        seconds = self.runtime.timeout_seconds
+        self.stop.set(Stop.EXPIRED, f"the whole run was stopped after {seconds:g} s, the limit runtime.timeout_seconds")
+
+    def _perform(self, effect: Effect[Any]) -> Any:
+        return _HANDLERS[type(effect)](self, effect)
+
+    def _announce(self, effect: Announce) -> None:
+        event = Event(effect.event, self._clock.now(), None, None, None, None, effect.status, effect.payload)
+        self._recorder.emit(event)
+
+    async def _load_tasks(self, effect: rx.LoadTasks) -> rx.Loaded:
+        loaded = await in_daemon_thread(self.components.benchmark.load_tasks)
+        for item in loaded.rejected:
+            log.warning("no task: %s: %s", item.where, item.reason)
+        return rx.Loaded(loaded.tasks, tuple(loaded.rejected))
+
+    async def _execute_tasks(self, effect: rx.ExecuteTasks) -> rx.Executed:
+        await self.store.save_params(self._recorder.redactor.document(params_document(self.request)))
+        execution = self.request.execution
+        ledger = Ledger(
+            0,
+            self._recorder.info.run_id,
+            effect.tasks,
+            execution,
+            self.request.environment.id,
+            self.components.overlap,
+            self.components.benchmark.metrics.primary.id,
+        )
+        schedule = Schedule([ledger], execution.task_concurrency, *self._limits())
+
+        def performer(key: Key, job: Job) -> AttemptPerformer:
+            return AttemptPerformer(self.request, self.components, self._parts, self._recorder, schedule, key, job)
+
+        await Pool(schedule, performer, self.stop, self.runtime.cleanup_grace_seconds).work()
+        return rx.Executed(ledger.observations, self.stop.reason, self.stop.error)
+
+    def _limits(self) -> tuple[dict[str, int], dict[str, float]]:
+        provider = self.request.environment.id
+        remote = self.components.provider.capabilities.remote
+        return (
+            {provider: DEFAULT_PROVIDER_LIMIT, **self.runtime.provider_limits},
+            {provider: DEFAULT_REMOTE_OPEN_QPS if remote else 0.0, **self.runtime.env_open_qps},
+        )
+
+    async def _save_report(self, effect: rx.SaveReport) -> None:
+        facts = {
+            "Model": self.request.model.id if self.request.model else "none",
+            "Harness": self.request.harness.id,
+            "Environment": self.request.environment.id,
+            "Run": self._recorder.info.run_id,
+            "Status": effect.status,
+        }
+        if effect.error:
+            facts["Reason"] = effect.error
+        redactor = self._recorder.redactor
+        summary = redactor.text(summary_markdown(effect.report, {"Benchmark": self.request.benchmark.id, **facts}))
+        await self.store.save_report(redactor.document(effect.report.document()), summary)
+
+    async def _save_run_info(self, effect: rx.SaveRunInfo) -> None:
+        if effect.status is not None:
+            attempts = self.request.execution.attempts
+            made_by = {
+                "k": attempts.k,
+                "strategy": attempts.strategy.value,
+                "aggregation": self.request.selection.aggregation_mode,
+            }
+            self._recorder.info.finish(
+                effect.status, self._recorder.iso_now(), effect.error, made_by if effect.report else None
+            )
+        await self._recorder.save_info()
+
+
+_HANDLERS: dict[type[Any], Callable[[Run, Any], Any]] = {
+    Announce: Run._announce,
+    rx.LoadTasks: Run._load_tasks,
+    rx.ExecuteTasks: Run._execute_tasks,
+    rx.SaveReport: Run._save_report,
+    rx.SaveRunInfo: Run._save_run_info,
+}
+
+
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """Return what *function* returns, called in a thread that cannot keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if not future.done():
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)  # type: ignore[arg-type]
+
+    def call() -> None:
+        result, error = None, None
+        try:
+            result = function()
+        except BaseException as exc:
+            error = exc
+        try:
+            loop.call_soon_threadsafe(deliver, result, error)
+        except RuntimeError:  # the loop has been closed meanwhile: nobody waits any more
+            log.debug("a result came too late")
+
+    threading.Thread(target=call, daemon=True, name="agentcompass-load").start()
+    return await future

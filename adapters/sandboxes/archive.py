@@ -1,0 +1,163 @@
+"""Files and trees as a tar stream: packed and unpacked with modes, links and empty folders, and safely."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tarfile
+from threading import Event, Thread
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+from agentcompass.core.errors import SandboxError
+
+from .files import clear_way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PLAIN_MODE = 0o1777  # set-user-id and set-group-id bits do not travel
+
+
+class Stopped(Exception):  # noqa: N818  (an order, not an error)
+    """Somebody wants no more of this copy."""
+
+
+class Valve:
+    """The writing end of a stream, until *stop* is set: then the writer gets `Stopped`."""
+
+    def __init__(self, file: IO[bytes], stop: Event) -> None:
+        self._file = file
+        self._stop = stop
+
+    def write(self, data: bytes) -> int:
+        """Write *data* if that is still wanted."""
+        if self._stop.is_set():
+            raise Stopped
+        return self._file.write(data)
+
+
+def pack(source: str, stream: IO[bytes] | Valve, *, root: str = "root") -> None:
+    """Write the file or tree *source* to *stream* as an archive whose one root is called *root*.
+
+    Sockets, pipes and devices are left out: they have no content to copy.
+    """
+    with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+        for path, name in _walk(source, root):
+            member = tar.gettarinfo(path, name)
+            if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+                continue
+            if member.isreg():
+                with open(path, "rb") as file:
+                    tar.addfile(member, file)
+            else:
+                tar.addfile(member)
+
+
+def _walk(source: str, root: str) -> Iterator[tuple[str, str]]:
+    stack = [(source, root)]
+    while stack:
+        path, name = stack.pop()
+        yield path, name
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            stack.extend((f"{path}/{entry}", f"{name}/{entry}") for entry in sorted(os.listdir(path), reverse=True))
+
+
+def unpack(stream: BinaryIO, target: str) -> None:
+    """Extract the archive *stream*, the root of which becomes *target*, whatever its name was.
+
+    What is in the way of a member is replaced, but a folder that is there is kept as it is. Nothing is written
+    outside *target*: not by a name, nor through a link, whether the archive brought it or it was there. Devices and
+    pipes are not made, owners are not kept.
+
+    Raises:
+        SandboxError: a member would lie outside *target*.
+    """
+    made: list[tuple[str, tarfile.TarInfo]] = []
+    with tarfile.open(fileobj=stream, mode="r|") as tar:
+        for member in tar:
+            path = _inside(member.name, target)
+            if member.isdir():
+                if _make_folder(path):
+                    made.append((path, member))
+            else:
+                _place(tar, member, path, target)
+    # only now, inner ones first: a folder may be read-only, and what is put into it changes its time
+    for path, member in reversed(made):
+        os.chmod(path, member.mode & _PLAIN_MODE)
+        os.utime(path, (member.mtime, member.mtime))
+
+
+def _inside(name: str, target: str) -> str:
+    """Return the path of the member *name*, its parents being real folders below *target*."""
+    parts = [part for part in name.split("/") if part not in ("", ".")][1:]
+    if name.startswith("/") or ".." in name.split("/"):
+        raise SandboxError(f"archive member {name!r} lies outside its root")
+    path = target
+    for part in parts:
+        if os.path.islink(path):
+            raise SandboxError(f"archive member {name!r} lies behind a link")
+        if not os.path.isdir(path):
+            os.mkdir(path)
+        path = f"{path}/{part}"
+    return path
+
+
+def _make_folder(path: str) -> bool:
+    """Make a folder that only we can enter until it is complete; return False if there was one."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        return False
+    clear_way(path)
+    os.mkdir(path, 0o700)
+    return True
+
+
+def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str, target: str) -> None:
+    if member.issym():
+        clear_way(path)
+        os.symlink(member.linkname, path)
+    elif member.islnk():
+        first = _inside(member.linkname, target)
+        if not stat.S_ISREG(os.lstat(first).st_mode):
+            raise SandboxError(f"archive member {member.name!r} is a link to what is no file")
+        clear_way(path)
+        os.link(first, path)
+    elif member.isreg():
+        clear_way(path)
+        content = tar.extractfile(member)
+        assert content is not None
+        with content, open(path, "xb") as file:
+            shutil.copyfileobj(content, file)
+            os.fchmod(file.fileno(), member.mode & _PLAIN_MODE)
+        os.utime(path, (member.mtime, member.mtime))
+
+
+def copy(source: str, target: str, stop: Event) -> None:
+    """Copy the file or tree *source* to *target* through an archive; blocks until it is done or *stop* is set."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    reader, writer = os.pipe()
+    failures: list[BaseException] = []
+
+    def feed() -> None:
+        try:
+            with open(writer, "wb") as out:
+                pack(source, Valve(out, stop))
+        except BrokenPipeError:
+            pass  # the other end failed, and says why
+        except BaseException as error:  # noqa: BLE001, RUF100  (raised below, in the thread that waits)
+            failures.append(error)
+
+    packer = Thread(target=feed, name="agentcompass-pack", daemon=True)
+    packer.start()
+    try:
+        with open(reader, "rb") as stream:
+            unpack(stream, target)
+            while stream.read(tarfile.RECORDSIZE):  # the padding
+                pass
+    except tarfile.TarError as error:
+        packer.join()
+        raise (failures[0] if failures else SandboxError(f"broken archive: {error}")) from error
+    finally:
+        packer.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,146 @@
+"""The sandbox `host_process`: a private folder, a scrubbed environment, and processes that die together."""
+
+from __future__ import annotations
+
+import os
+import resource
+import secrets
+import tempfile
+from typing import TYPE_CHECKING
+
+from agentcompass.core.errors import SandboxError, UsageError
+from agentcompass.core.model.environment import Capabilities, EnvironmentSpec
+
+from .files import remove_skeleton
+from .local_session import LocalSession
+from .process_tree import ProcessTree, TreeMaker, choose_tree
+from .refusals import require_names, require_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")  # of our environment; everything else may be a key
+_FOLDERS = ("work", "home", "tmp")
+_MIB = 1024 * 1024
+
+
+class HostProcessProvider:
+    """Runs commands as processes of this machine and this user.
+
+    It isolates no files and no network: absolute paths are the machine's own, and a command can do whatever this
+    process can. Each sandbox has a working folder, HOME and TMPDIR of its own (removed at its end) and an environment
+    without this machine's keys; and all of its processes are found and killed.
+
+    *root* is where private folders are made (else the folder for temporary files). *env* is set in every sandbox,
+    and the variables *inherit* of this process are let through to it. *memory_mb* bounds the address space of a
+    process, *file_mb* the size of a file that it writes, *open_files* their number; core dumps are always off.
+    *make_tree* overrides the choice of how processes are found.
+    """
+
+    capabilities = Capabilities()
+
+    def __init__(
+        self,
+        *,
+        root: str | None = None,
+        env: Mapping[str, str] | None = None,
+        inherit: Sequence[str] = (),
+        memory_mb: int | None = None,
+        file_mb: int | None = None,
+        open_files: int | None = None,
+        make_tree: TreeMaker | None = None,
+    ) -> None:
+        self._root = root
+        self._env = dict(env or {})
+        require_names(self._env)
+        self._inherited = (*_INHERITED, *inherit)
+        self._limits = _limits(memory_mb, file_mb, open_files)
+        self._make_tree = make_tree
+
+    async def open(self, spec: EnvironmentSpec) -> LocalSession:
+        """Make the private folder, and nothing else: the first command makes what commands need."""
+        require_possible(spec)
+        name = secrets.token_hex(8)
+        private = self._make_private(name)
+        try:
+            workdir = _workdir(private, spec.workdir)
+        except BaseException:
+            remove_skeleton(private, _FOLDERS)
+            raise
+        return LocalSession(
+            private=private,
+            folders=_FOLDERS,
+            workdir=workdir,
+            variables={**self._variables(private), **self._env, **spec.env},
+            limits=self._limits,
+            plant=lambda: self._plant(private, name),
+        )
+
+    async def check(self) -> str:
+        """Say which isolation holds here."""
+        try:
+            remove_skeleton(self._make_private(secrets.token_hex(8)), _FOLDERS)
+        except SandboxError as error:
+            raise UsageError("root", str(error), "name a folder in which folders can be made") from error
+        if not os.access("/bin/sh", os.X_OK):
+            raise UsageError("host_process", "there is no /bin/sh here", "use another sandbox")
+        return f"processes on this machine, which its files and its network are open to; {choose_tree()[1]}"
+
+    def _plant(self, private: str, name: str) -> ProcessTree:
+        """Make what the commands of a sandbox need, before the first one."""
+        try:
+            for folder in _FOLDERS:
+                os.makedirs(f"{private}/{folder}", exist_ok=True)
+        except OSError as error:
+            raise SandboxError(f"host_process cannot make folders in {private}: {error.strerror}") from error
+        if self._make_tree is None:
+            self._make_tree = choose_tree()[0]
+        return self._make_tree(name)
+
+    def _make_private(self, name: str) -> str:
+        root = os.path.realpath(self._root or tempfile.gettempdir())
+        private = os.path.join(root, f"agentcompass-{name}")
+        try:
+            os.makedirs(root, exist_ok=True)
+            os.mkdir(private, 0o700)
+            os.mkdir(f"{private}/work")
+        except OSError as error:
+            remove_skeleton(private, _FOLDERS)
+            raise SandboxError(f"host_process cannot make folders in {root}: {error.strerror}") from error
+        return private
+
+    def _variables(self, private: str) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in self._inherited if name in os.environ}
+        return {"PATH": os.defpath, **inherited, "HOME": f"{private}/home", "TMPDIR": f"{private}/tmp"}  # noqa: S108
+
+
+def _workdir(private: str, wanted: str | None) -> str:
+    """Return the working folder: the private one, a folder in it, or one of the machine's that must be there."""
+    workdir = os.path.join(private, "work", wanted or "").rstrip("/")
+    if wanted is None:
+        return workdir
+    if not os.path.isabs(wanted):
+        try:
+            os.makedirs(workdir, exist_ok=True)
+        except OSError as error:
+            raise SandboxError(f"cannot make the workdir {wanted!r}: {error}") from error
+    if not os.path.isdir(workdir):
+        raise UsageError("workdir", f"{wanted!r} is no folder of this machine", "make it, or use a relative path")
+    return workdir
+
+
+def _limits(memory_mb: int | None, file_mb: int | None, open_files: int | None) -> str:
+    """Return the shell text that sets the limits; a limit that cannot be set keeps the command from starting."""
+    wanted = (
+        ("v", resource.RLIMIT_AS, memory_mb, _MIB, 1024),
+        ("f", resource.RLIMIT_FSIZE, file_mb, _MIB, 512),
+        ("n", resource.RLIMIT_NOFILE, open_files, 1, 1),
+    )
+    lines = ["ulimit -c 0"]
+    for letter, kind, value, scale, unit in wanted:
+        if value is not None:
+            hard = resource.getrlimit(kind)[1]
+            # only a privileged process may raise a hard limit, and a stricter one serves as well
+            size = value * scale if hard == resource.RLIM_INFINITY else min(value * scale, hard)
+            lines.append(f"ulimit -{letter} {size // unit} || exit 126")
+    return "; ".join(lines)

@@ -1,0 +1,3 @@
+"""AgentCompass: know how good an AI agent really is."""
+
+from __future__ import annotations

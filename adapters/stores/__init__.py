@@ -1,0 +1,1 @@
+"""Places where the records of a run go."""

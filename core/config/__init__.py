@@ -1,0 +1,1 @@
+"""Configuration as documents: layers, references, known fields, precise refusals."""

@@ -1,0 +1,1 @@
+"""The nouns of an evaluation: frozen values without behaviour of their own."""

@@ -1,0 +1,114 @@
+"""A request: which benchmark, harness, model and environment, under which rules; all of it already validated.
+
+The defaults are in ``core/config/sections.py``, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Strategy(StrEnum):
+    """How the attempts of a task become its value: their mean, or whether any succeeds."""
+
+    AVG = "avg"
+    PASS = "pass"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlan:
+    """*k* attempts per task, under *strategy*."""
+
+    k: int
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """The model under evaluation; *api_protocols* in order of preference, empty for the harness's own choice."""
+
+    id: str
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    api_protocols: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A component by id, with its validated parameters."""
+
+    id: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSelection:
+    """The parameters that every benchmark has: which tasks, and how they are aggregated."""
+
+    sample_ids: tuple[str, ...] | None
+    limit: int | None
+    aggregation_mode: str
+    category_hierarchy: Mapping[str, Any] | None
+    cluster_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The rules of execution; budgets in seconds, None for inherited."""
+
+    task_concurrency: int
+    attempts: AttemptPlan
+    keep_environment: bool
+    max_retries: int
+    retry_pattern_list: tuple[str, ...] | None
+    retry_min_delay_seconds: float
+    retry_max_delay_seconds: float
+    run_timeout_seconds: float | None
+    evaluation_timeout_seconds: float | None
+    timeout_multiplier: float
+    run_timeout_multiplier: float | None
+    evaluation_timeout_multiplier: float | None
+    run_timer_compensation_seconds: float
+    runresult_collect_timeout_seconds: float
+    speculative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The rules of the process: where files go, how long it may take, how fast it may start."""
+
+    results_dir: str
+    data_dir: str
+    timeout_seconds: float
+    cleanup_grace_seconds: float
+    provider_limits: Mapping[str, int]
+    env_open_qps: Mapping[str, float]
+    progress: str
+    log_level: str
+    file_log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Names of a run's place below the results directory; *run_id* None for one made from the time."""
+
+    run_name: str = ""
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One evaluation, wholly decided."""
+
+    benchmark: Choice
+    harness: Choice
+    environment: Choice
+    model: ModelSpec | None
+    selection: TaskSelection
+    execution: Execution
+    output: Output = Output()
+    metadata: Mapping[str, Any] = field(default_factory=dict)

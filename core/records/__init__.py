@@ -1,0 +1,1 @@
+"""Records as documents: what is written, and how it is read back."""

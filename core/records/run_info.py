@@ -1,0 +1,138 @@
+"""The record of a run: its request, the plans of its attempts, how it ended (`agentcompass.run_info.v3`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..model.environment import EnvironmentSpec
+from ..model.plan import EvaluationMode, Plan
+from ..model.request import RunRequest
+from ..model.task import RejectedItem
+from .jsonable import jsonable, without_empty
+from .results import budget_document
+
+SCHEMA = "agentcompass.run_info.v3"
+
+
+def request_document(request: RunRequest) -> dict[str, Any]:
+    """Return the request as it was merged, without nulls, empty containers and private keys; not yet redacted."""
+    model = request.model
+    selection = {key: value for key, value in asdict(request.selection).items() if value is not None}
+    document: dict[str, Any] = jsonable(
+        without_empty(
+            {
+                "benchmark": {"id": request.benchmark.id, "params": {**request.benchmark.params, **selection}},
+                "harness": asdict(request.harness),
+                "environment": {"id": request.environment.id, "params": request.environment.params},
+                "model": {
+                    "id": model.id,
+                    "base_url": model.base_url,
+                    "api_key": model.api_key,
+                    "api_protocol": list(model.api_protocols) if model.api_protocols else "",
+                    "params": model.params,
+                }
+                if model
+                else None,
+                "execution": asdict(request.execution),
+                "runtime": {"reuse": False},
+                "output": asdict(request.output),
+                "metadata": request.metadata,
+            }
+        )
+    )
+    return document
+
+
+def params_document(request: RunRequest) -> dict[str, Any]:
+    """Return the part of the request that a summary needs."""
+    whole = request_document(request)
+    return {
+        "model": whole.get("model", {}),
+        "benchmark": whole["benchmark"],
+        "execution": {"attempts": whole["execution"]["attempts"]},
+        "output": whole.get("output", {}),
+    }
+
+
+def _environment(provider: str, spec: EnvironmentSpec) -> dict[str, Any]:
+    return {"id": provider, "network_policy": _policy(spec), "image": spec.image, "workdir": spec.workdir}
+
+
+def _policy(spec: EnvironmentSpec) -> dict[str, Any]:
+    policy = spec.network
+    return {
+        "network_mode": policy.network_mode.value,
+        "allowed_hosts": list(policy.allowed_hosts),
+        "denied_hosts": list(policy.denied_hosts),
+    }
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return the plan of one attempt: what it meant to use, with every budget and its source."""
+    environment = _environment(plan.provider, plan.environment)
+    return {
+        "environment": environment,
+        "evaluation_environment": environment if plan.evaluation_mode is EvaluationMode.FRESH else None,
+        "evaluation_environment_mode": plan.evaluation_mode.value,
+        "run_network_policy": _policy(plan.environment),
+        "verifier_network_policy": _policy(plan.environment),
+        "applied_recipes": [],
+        "run_timeout_seconds": plan.run.seconds if plan.run else None,
+        "evaluation_timeout_seconds": plan.evaluation.seconds if plan.evaluation else None,
+        "run_timer_compensation_seconds": plan.run_compensation_seconds,
+        "runresult_collect_timeout_seconds": plan.collect_seconds,
+        "budgets": {"run": budget_document(plan.run), "evaluation": budget_document(plan.evaluation)},
+        "max_retries": plan.retry.max_retries,
+        "retry_pattern_list": list(plan.retry.patterns),
+    }
+
+
+class RunInfo:
+    """The record while the run goes on. Plans are folded into it; equal ones are held once."""
+
+    def __init__(self, run_id: str, started_at: str, request: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        self.run_id, self._started_at, self._request, self._versions = run_id, started_at, request, versions
+        self._plans: dict[str, dict[str, Any]] = {}
+        self._held: dict[str, Mapping[str, Any]] = {}
+        self._count, self._due = 0, 1
+        self._rejected: Sequence[RejectedItem] = ()
+        self._end: dict[str, Any] = {}
+
+    def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> bool:
+        """Fold in a plan; tell whether the record has grown enough (fourfold) to be written again."""
+        same = self._held.setdefault(repr(document), document)
+        self._plans.setdefault(task_id, {"attempts": {}})["attempts"][str(attempt)] = same
+        self._count += 1
+        if self._count < self._due:
+            return False
+        self._due *= 4
+        return True
+
+    def reject(self, items: Sequence[RejectedItem]) -> None:
+        """Name the items of the benchmark's data that are no tasks."""
+        self._rejected = items
+
+    def finish(self, status: str, finished_at: str, error: str | None, report: Mapping[str, Any] | None) -> None:
+        """Enter how the run ended, and what its numbers were made by."""
+        self._end = {"status": status, "finished_at": finished_at}
+        if error:
+            self._end["error"] = error
+        if report is not None:
+            self._end["metric_artifacts"] = {"generated_at": finished_at, "source": "evaluation", "report": report}
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as it stands."""
+        document: dict[str, Any] = {
+            "schema_version": SCHEMA,
+            "run_id": self.run_id,
+            "started_at": self._started_at,
+            "request": self._request,
+            "versions": self._versions,
+        }
+        if self._plans:
+            document["resolved_execution_plans"] = self._plans
+        if self._rejected:
+            document["rejected_items"] = [asdict(item) for item in self._rejected]
+        return document | self._end

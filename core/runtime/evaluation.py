@@ -1,0 +1,103 @@
+"""The life of a whole run, told as a straight line of effects; a summary is written however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..metrics.aggregate import aggregate
+from ..metrics.contract import MetricContract
+from ..metrics.observation import TaskKey
+from ..metrics.report import MetricReport
+from ..model.request import RunRequest
+from ..model.task import RejectedItem, Task
+from ..selection import select
+from .effects import Announce, Cancelled, Stop
+from .run import RunEvent, RunState, move
+from .run_effects import ExecuteTasks, LoadTasks, SaveReport, SaveRunInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended: its final state, its numbers (None if it never had tasks), an error for people."""
+
+    state: RunState
+    report: MetricReport | None
+    error: str | None = None
+
+
+_FINAL = {Stop.INTERRUPTED: RunEvent.INTERRUPTED, Stop.EXPIRED: RunEvent.EXPIRED, Stop.BROKEN: RunEvent.BROKEN}
+
+
+async def run_evaluation(request: RunRequest, contract: MetricContract) -> RunOutcome:
+    """Load the tasks of *request*, execute them, aggregate, and record each step."""
+    await SaveRunInfo()
+    state = move(RunState.CREATED, RunEvent.STARTED)
+    model = request.model.id if request.model else None
+    await Announce(
+        "run_started",
+        payload={
+            "model": model,
+            "benchmark": request.benchmark.id,
+            "harness": request.harness.id,
+            "environment": request.environment.id,
+        },
+    )
+    try:
+        loaded = await LoadTasks()
+        tasks = select(loaded.tasks, request.selection)
+    except (UsageError, OSError) as exc:
+        return await _end(move(state, RunEvent.BROKEN), None, str(exc))
+    except Cancelled as cancelled:
+        return await _end(move(state, _FINAL[cancelled.reason]), None, cancelled.error)
+    await Announce("tasks_loaded", payload={"total_tasks": len(tasks)})
+    executed = await ExecuteTasks(tasks)
+    state = move(state, RunEvent.WORK_ENDED)
+    await Announce("summary_started")
+    report = aggregate(
+        contract=contract,
+        plan=request.execution.attempts,
+        tasks=[TaskKey(task.id, task.category, task.cluster) for task in tasks],
+        observations=executed.observations,
+        mode=request.selection.aggregation_mode,
+        hierarchy=request.selection.category_hierarchy,
+    )
+    return await _summarize(state, report, tasks, loaded.rejected, executed.stop, executed.error)
+
+
+async def _summarize(
+    state: RunState,
+    report: MetricReport,
+    tasks: Sequence[Task],
+    rejected: Sequence[RejectedItem],
+    stop: Stop | None,
+    error: str | None,
+) -> RunOutcome:
+    event = _FINAL[stop] if stop else RunEvent.SUCCEEDED
+    if event is RunEvent.SUCCEEDED and report.evaluation_failed:
+        event, error = RunEvent.BROKEN, _fatal_tasks(report)
+    elif event is RunEvent.SUCCEEDED and rejected:
+        first = rejected[0]
+        event = RunEvent.BROKEN
+        error = f"{len(rejected)} items of the benchmark's data are no tasks, the first: {first.where}: {first.reason}"
+    final = move(state, event)
+    try:
+        await SaveReport(report, final.value, error)
+    except OSError as exc:
+        final, error = move(state, RunEvent.BROKEN), error or f"the report could not be saved: {exc}"
+    return await _end(final, report, error)
+
+
+def _fatal_tasks(report: MetricReport) -> str:
+    count = report.headline.counts.invalidated
+    return f"{count} of {report.headline.counts.total} tasks ended with FATAL issues, so there is no official score"
+
+
+async def _end(state: RunState, report: MetricReport | None, error: str | None) -> RunOutcome:
+    try:
+        await SaveRunInfo(state.value, error, report)
+    except OSError as exc:
+        state, error = RunState.FAILED, error or f"the final state could not be saved: {exc}"
+    await Announce("run_finished", status=state.value, payload={"error": error} if error else {})
+    return RunOutcome(state, report, error)

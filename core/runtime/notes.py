@@ -1,0 +1,74 @@
+"""What is known of an execution so far; a frozen result is made of it at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import PhaseFailed
+from ..model.issue import Issue, Severity, deduplicated
+from ..model.result import HarnessResult, RunResult, Verdict
+from ..model.task import PreparedTask
+
+
+@dataclass(slots=True)
+class Notes:
+    """The growing account of one execution; *inferred* once everything before the grading has succeeded."""
+
+    issues: list[Issue] = field(default_factory=list)
+    diagnostics: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    collected: HarnessResult = field(default_factory=HarnessResult)
+    prepared: PreparedTask | None = None
+    killed: int | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    retry_after: float | None = None
+    cancelled: bool = False
+    inferred: bool = False
+
+    def fail(self, failure: PhaseFailed) -> None:
+        """Take down what a phase failed with."""
+        self.issues.append(failure.issue)
+        if failure.diagnostics:
+            self.diagnostics.append(failure.diagnostics)
+        if failure.retry_after is not None:
+            self.retry_after = max(self.retry_after or 0.0, failure.retry_after)
+
+    def collect(self, collected: HarnessResult) -> None:
+        """Take down what the harness brought back."""
+        self.collected = collected
+        self.issues.extend(collected.issues)
+
+    def judge(self, verdict: Verdict) -> None:
+        """Take down what the grader says."""
+        self.metrics, self.evidence = verdict.metrics, verdict.evidence
+        self.issues.extend(verdict.issues)
+
+    @property
+    def gradeable(self) -> bool:
+        """Tell whether nothing FATAL stands against grading."""
+        return self.inferred and not any(issue.severity is Severity.FATAL for issue in self.issues)
+
+    def without_grading(self) -> Notes:
+        """Return what was known before the grading, for another one."""
+        kept = [issue for issue in self.issues if issue.phase != "evaluate"]
+        return replace(self, issues=kept, metrics={}, evidence={}, retry_after=None, seconds=dict(self.seconds))
+
+    def result(self) -> RunResult:
+        """Return the account so far as a value."""
+        return RunResult(
+            metrics=self.metrics,
+            issues=deduplicated(self.issues),
+            final_answer=self.collected.final_answer,
+            trajectory=self.collected.trajectory,
+            usage=self.collected.usage,
+            artifacts=self.collected.artifacts,
+            telemetry=self.collected.telemetry,
+            evidence=self.evidence,
+            killed_processes=self.killed,
+            seconds=self.seconds,
+            diagnostics=tuple(self.diagnostics),
+            cancelled=self.cancelled,
+        )

@@ -1,0 +1,1 @@
+"""The components in the box, registered through the same hooks as any others."""

@@ -1,0 +1,67 @@
+"""Benchmarks: tasks, and the graders that say how well an attempt did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentcompass.core.metrics.contract import MetricContract
+from agentcompass.core.model.plan import EvaluationMode, TaskPlan
+from agentcompass.core.model.result import HarnessResult, RunResult, Verdict
+from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
+
+from .environment import Environment
+from .harness import AttemptContext
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTasks:
+    """What a benchmark's data holds: its tasks, and the items that are none, so that nothing vanishes in silence."""
+
+    tasks: Sequence[Task]
+    rejected: tuple[RejectedItem, ...] = ()
+
+
+class Benchmark(Protocol):
+    """One benchmark. Subclass it for the defaults; it works over ports only, never over a provider's library.
+
+    `isolated` promises that attempts do not meet outside their sandboxes. `evaluation_mode` says where grading
+    happens: in no sandbox, in the run's, or in a fresh one.
+    """
+
+    version: str = "0"
+    metrics: MetricContract
+    evaluation_mode: EvaluationMode = EvaluationMode.NONE
+    isolated: bool = False
+    runs_itself: bool = False  #: it brings `run_task` and takes no harness
+
+    def load_tasks(self) -> LoadedTasks:
+        """Read the tasks (in a worker thread, so it may block).
+
+        Raises:
+            UsageError: the data is missing or unreadable.
+        """
+        ...
+
+    def plan(self, task: Task) -> TaskPlan:
+        """Return what this benchmark asks for *task*: budgets, image, network; must not touch the world."""
+        return TaskPlan()
+
+    async def prepare_task(self, task: Task, environment: Environment) -> PreparedTask:
+        """Put the task's material into the sandbox and return what the agent gets to see."""
+        ...
+
+    async def run_task(self, task: Task, prepared: PreparedTask, context: AttemptContext) -> HarnessResult:
+        """Run the task without a harness; only for benchmarks with `runs_itself`."""
+        raise NotImplementedError
+
+    async def evaluate(
+        self, task: Task, prepared: PreparedTask, result: RunResult, environment: Environment | None
+    ) -> Verdict:
+        """Grade one attempt. The agent's processes are dead; *environment* is None with evaluation mode none.
+
+        Raises:
+            PhaseFailed: with the benchmark's own classification; any other exception is ERROR `evaluate_failed`.
+        """
+        ...

@@ -1,0 +1,61 @@
+"""Where the records of a run go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Document = Mapping[str, Any]
+
+
+class RunStore(Protocol):
+    """The place of one run. Documents are JSON objects of the schemas in `schemas/`, already redacted.
+
+    A `save_*` has happened when it returns: whole, or not at all and raising OSError. Only `append_event` and
+    `save_progress` may lose the last moments before a crash.
+    """
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """Where things are, for people: `run_dir` and what else there is."""
+        ...
+
+    def append_event(self, document: Document) -> None:
+        """Add one event to the stream; must not block."""
+        ...
+
+    def append_plan(self, task_id: str, attempt: int, document: Document) -> None:
+        """Add one resolved plan; must not block."""
+        ...
+
+    async def save_progress(self, document: Document) -> None:
+        """Replace the progress snapshot."""
+        ...
+
+    async def save_run_info(self, document: Document) -> None:
+        """Replace the record of the run."""
+        ...
+
+    async def save_params(self, document: Document) -> None:
+        """Replace the parameters that a summary needs."""
+        ...
+
+    async def save_attempt(self, task_id: str, attempt: int, document: Document, trajectory: Document | None) -> None:
+        """Save a final attempt."""
+        ...
+
+    async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
+        """Save an execution that is about to be replaced, and return its path, relative to the run."""
+        ...
+
+    async def save_task(self, task_id: str, failed: bool, document: Document) -> None:
+        """Save a finished task."""
+        ...
+
+    async def save_report(self, metrics: Document, summary: str) -> None:
+        """Save the numbers and their readable form."""
+        ...
+
+    async def close(self) -> None:
+        """Finish pending writes."""
+        ...
