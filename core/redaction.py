@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import Any
+
+from .records.jsonable import jsonable
 
 HIDDEN = "********"
 SHORTEST = 8
@@ -69,6 +72,8 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self._known: re.Pattern[str] | None = None
+        self._suspicious = _MAY_HOLD_FORMAT
+        self._keys: dict[str, tuple[str, _KeyKind]] = {}  # what is known of keys: documents repeat the same few
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -77,33 +82,60 @@ class Redactor:
             if len(secret) >= SHORTEST:
                 self._secrets |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
         if self._secrets:
-            alternatives = sorted(self._secrets, key=lambda secret: (-len(secret), secret))
-            self._known = re.compile("|".join(map(re.escape, alternatives)))
+            alternatives = "|".join(map(re.escape, sorted(self._secrets, key=lambda secret: (-len(secret), secret))))
+            self._known = re.compile(alternatives)
+            self._suspicious = re.compile(f"{_MAY_HOLD_FORMAT.pattern}|{alternatives}")
+        self._keys.clear()
 
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
+        if not self._suspicious.search(text):
+            return text
         if self._known is not None:
             text = self._known.sub(HIDDEN, text)
-        if _MAY_HOLD_FORMAT.search(text):
-            text = _FORMATS.sub(HIDDEN, text)
-        return text
+        return _FORMATS.sub(HIDDEN, text)
 
     def document(self, value: Any) -> Any:
         """Return the JSON *value* without secrets, keys that name a secret included."""
-        if isinstance(value, str):
-            return self.text(value) if len(value) >= SHORTEST else value
-        if isinstance(value, Mapping):
-            return {self.text(str(key)): self._entry(str(key), entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.document(entry) for entry in value]
-        return value
+        try:
+            return self._walk(value)
+        except RecursionError:
+            return self._walk(jsonable(value))
 
-    def _entry(self, key: str, value: Any) -> Any:
-        if value and is_secret_name(key) and not isinstance(value, bool | int | float):
-            return HIDDEN
-        if key in _CONTAINERS and isinstance(value, Mapping):
-            return {name: hide_leaves(entry) for name, entry in value.items()}
-        return self.document(value)
+    def _walk(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is str:
+            return self.text(value) if len(value) >= SHORTEST else value
+        if kind is dict:
+            return {name: entry for key, item in value.items() for name, entry in (self._entry(key, item),)}
+        if kind is list or kind is tuple:
+            return [self._walk(entry) for entry in value]
+        if value is None or kind is bool or kind is int or kind is float:
+            return value
+        return self._walk(jsonable(value))
+
+    def _entry(self, key: Any, value: Any) -> tuple[str, Any]:
+        name, kind = self._keys.get(key) or self._learn_key(str(key))
+        if value is None or kind is _KeyKind.PLAIN:
+            return name, self._walk(value)
+        if kind is _KeyKind.SECRET and value and not isinstance(value, bool | int | float):
+            return name, HIDDEN
+        if kind is _KeyKind.CONTAINER and isinstance(value, Mapping):
+            return name, {self.text(str(inner)): hide_leaves(entry) for inner, entry in value.items()}
+        return name, self._walk(value)
+
+    def _learn_key(self, key: str) -> tuple[str, _KeyKind]:
+        kind = _KeyKind.SECRET if is_secret_name(key) else _KeyKind.CONTAINER if key in _CONTAINERS else _KeyKind.PLAIN
+        known = (self.text(key), kind)
+        if len(self._keys) < 4096:
+            self._keys[key] = known
+        return known
+
+
+class _KeyKind(Enum):
+    PLAIN = "plain"
+    SECRET = "secret"  # noqa: S105
+    CONTAINER = "container"
 
 
 def hide_leaves(value: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from agentcompass.core.model.event import Event
-    from agentcompass.core.records.progress import Progress
+from agentcompass.core.model.event import Event
+from agentcompass.core.records.progress import Progress
 
 
 class Reporter(Protocol):
@@ -14,6 +13,8 @@ class Reporter(Protocol):
 
     def on_event(self, event: Event, progress: Progress) -> None:
         """See *event*, and the state of the run after it; called for every event, so it must be quick."""
+        return
 
     def close(self) -> None:
         """Leave the terminal as it was."""
+        return

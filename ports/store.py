@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 Document = Mapping[str, Any]
@@ -38,6 +38,10 @@ class RunStore(Protocol):
 
     async def save_params(self, document: Document) -> None:
         """Replace the parameters that a summary needs."""
+        ...
+
+    async def save_tasks(self, documents: Sequence[Document]) -> None:
+        """Save the list of planned tasks, in order."""
         ...
 
     async def save_attempt(self, task_id: str, attempt: int, document: Document, trajectory: Document | None) -> None:

@@ -32,6 +32,16 @@ class EvaluationResult:
         """The id of the run."""
         return self.request.output.run_id or ""
 
+    @property
+    def headline(self) -> str | None:
+        """The first number in a line, with its interval."""
+        return headline_text(self.report) if self.report else None
+
+    @property
+    def score(self) -> float | None:
+        """The official value of the first number; None when there is none."""
+        return self.report.headline.score.value if self.report else None
+
     def document(self) -> dict[str, Any]:
         """Return the result as one JSON document."""
         report = self.report
@@ -43,7 +53,7 @@ class EvaluationResult:
             "benchmark": self.request.benchmark.id,
             "harness": self.request.harness.id,
             "environment": self.request.environment.id,
-            "headline": headline_text(report) if report else None,
+            "headline": self.headline,
             "counts": counts_text(report) if report else None,
             "metrics": report.document() if report else None,
             "paths": dict(self.paths),

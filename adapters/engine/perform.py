@@ -19,7 +19,6 @@ from agentcompass.core.model.task import PreparedTask
 from agentcompass.core.planning import Parts, resolve_plan
 from agentcompass.core.records.events import TASK_EVENTS
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
-from agentcompass.core.records.run_info import plan_document
 from agentcompass.core.runtime import effects as fx
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key
@@ -71,7 +70,7 @@ class AttemptPerformer:
         task = self.job.task
         asked = _expect(TaskPlan, self._components.benchmark.plan(task), "plan")
         plan = resolve_plan(self._request, self._parts, task, asked)
-        document = self._recorder.redactor.document(plan_document(plan))
+        document = self._recorder.plan_document(plan)
         self._recorder.add_plan(task.id, self.job.attempt, document)
         now = self._recorder.clock.now()
         self._recorder.emit(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from types import CoroutineType
 from typing import Any
 
 from agentcompass.core.runtime.effects import Cancelled, Effect, Stop
@@ -85,7 +85,7 @@ class Player:
             return None, self._stop.cancelled()
         try:
             outcome = self._perform(effect)
-            if inspect.isawaitable(outcome):
+            if type(outcome) is CoroutineType:
                 self._interruptible = not effect.shielded
                 try:
                     outcome = await (self._within(outcome, effect) if is_bounded(effect) else outcome)

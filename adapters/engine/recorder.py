@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentcompass.core.model.event import Event
+from agentcompass.core.model.plan import Plan
 from agentcompass.core.records.events import event_document
 from agentcompass.core.records.progress import Progress
-from agentcompass.core.records.run_info import RunInfo
+from agentcompass.core.records.run_info import RunInfo, plan_document
 from agentcompass.core.redaction import Redactor
 from agentcompass.ports.clock import Clock
 from agentcompass.ports.reporter import Reporter
@@ -19,6 +20,11 @@ from agentcompass.ports.store import RunStore
 
 log = logging.getLogger("agentcompass.records")
 SNAPSHOT_SECONDS = 0.5  #: the snapshot is written at most so often
+
+
+def iso_time(clock: Clock) -> str:
+    """Return the time with its zone."""
+    return datetime.fromtimestamp(clock.now(), UTC).astimezone().isoformat(timespec="seconds")
 
 
 class Recorder:
@@ -31,13 +37,14 @@ class Recorder:
         self.progress = Progress(info.run_id)
         self._reporters = list(reporters)
         self._snapshot: asyncio.TimerHandle | None = None
+        self._plan: tuple[Plan, dict[str, Any]] | None = None
         self._writing: set[asyncio.Task[None]] = set()
 
     def emit(self, event: Event) -> None:
         """Record *event*; a stream that cannot be written warns, and never stops the run."""
         self.progress.apply(event)
         document = event_document(event, self.info.run_id)
-        if event.payload:
+        if event.payload and event.event != "execution_plan_resolved":  # whose payload is redacted already
             document["payload"] = self.redactor.document(document["payload"])
         try:
             self.store.append_event(document)
@@ -51,6 +58,12 @@ class Recorder:
         if self._snapshot is None:
             self._snapshot = asyncio.get_running_loop().call_later(SNAPSHOT_SECONDS, self._begin_snapshot)
 
+    def plan_document(self, plan: Plan) -> dict[str, Any]:
+        """Return *plan* as a document; most plans of a run are equal, and share one."""
+        if self._plan is None or self._plan[0] != plan:
+            self._plan = (plan, self.redactor.document(plan_document(plan)))
+        return self._plan[1]
+
     def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> None:
         """Record the plan of an attempt; the run's own record follows at growing intervals."""
         self.store.append_plan(task_id, attempt, document)
@@ -60,10 +73,6 @@ class Recorder:
     async def save_info(self) -> None:
         """Write the run's record as it stands."""
         await self.store.save_run_info(self.redactor.document(self.info.document()))
-
-    def iso_now(self) -> str:
-        """Return the time with its zone."""
-        return datetime.fromtimestamp(self.clock.now(), UTC).astimezone().isoformat(timespec="seconds")
 
     def _background(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -12,6 +12,7 @@ from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_RE
 from agentcompass.core.metrics.summary import summary_markdown
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.request import RunRequest, Runtime
+from agentcompass.core.records.results import planned_document
 from agentcompass.core.records.run_info import RunInfo, params_document, request_document
 from agentcompass.core.redaction import Redactor
 from agentcompass.core.runtime import run_effects as rx
@@ -27,7 +28,7 @@ from .parts import Components
 from .perform import AttemptPerformer
 from .player import Player, StopSignal
 from .pool import Pool
-from .recorder import Recorder
+from .recorder import Recorder, iso_time
 
 log = logging.getLogger("agentcompass.run")
 T = TypeVar("T")
@@ -52,10 +53,9 @@ class Run:
         self.stop = StopSignal()
         self._parts = components.declared(build_seconds)
         document = redactor.document(request_document(request))
-        self._recorder = Recorder(
-            store, clock, redactor, RunInfo(request.output.run_id, "", document, versions), components.reporters
-        )
-        self._recorder.info = RunInfo(request.output.run_id, self._recorder.iso_now(), document, versions)
+        contract = components.benchmark.metrics
+        info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
+        self._recorder = Recorder(store, clock, redactor, info, components.reporters)
         self._clock = clock
 
     async def execute(self) -> RunOutcome:
@@ -94,6 +94,7 @@ class Run:
         return rx.Loaded(loaded.tasks, tuple(loaded.rejected))
 
     async def _execute_tasks(self, effect: rx.ExecuteTasks) -> rx.Executed:
+        await self.store.save_tasks([self._recorder.redactor.document(planned_document(task)) for task in effect.tasks])
         await self.store.save_params(self._recorder.redactor.document(params_document(self.request)))
         execution = self.request.execution
         ledger = Ledger(
@@ -144,7 +145,7 @@ class Run:
                 "aggregation": self.request.selection.aggregation_mode,
             }
             self._recorder.info.finish(
-                effect.status, self._recorder.iso_now(), effect.error, made_by if effect.report else None
+                effect.status, iso_time(self._clock), effect.error, made_by if effect.report else None
             )
         await self._recorder.save_info()
 

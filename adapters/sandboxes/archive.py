@@ -71,17 +71,19 @@ def unpack(stream: BinaryIO, target: str) -> None:
     pipes are not made, owners are not kept.
 
     Raises:
-        SandboxError: a member would lie outside *target*.
+        SandboxError: a member would lie outside *target*, or the stream is no archive.
     """
     made: list[tuple[str, tarfile.TarInfo]] = []
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
-        for member in tar:
-            path = _inside(member.name, target)
-            if member.isdir():
-                if _make_folder(path):
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            for member in tar:
+                path = _inside(member.name, target)
+                if not member.isdir():
+                    _place(tar, member, path, target)
+                elif _make_folder(path):
                     made.append((path, member))
-            else:
-                _place(tar, member, path, target)
+    except tarfile.TarError as error:
+        raise SandboxError(f"broken archive: {error}") from error
     # only now, inner ones first: a folder may be read-only, and what is put into it changes its time
     for path, member in reversed(made):
         os.chmod(path, member.mode & _PLAIN_MODE)
@@ -154,10 +156,7 @@ def copy(source: str, target: str, stop: Event) -> None:
             unpack(stream, target)
             while stream.read(tarfile.RECORDSIZE):  # the padding
                 pass
-    except tarfile.TarError as error:
-        packer.join()
-        raise (failures[0] if failures else SandboxError(f"broken archive: {error}")) from error
     finally:
         packer.join()
-    if failures:
-        raise failures[0]
+        if failures:
+            raise failures[0]

@@ -24,6 +24,12 @@ def resolved(path: str) -> str:
     return os.path.realpath(path)
 
 
+def place(path: str) -> str:
+    """Return where *path* itself lies: like `resolved`, but a link at its end is not followed."""
+    parent, name = os.path.split(path)
+    return resolved(path) if name in {"", ".", ".."} else os.path.join(resolved(parent), name)
+
+
 def exists(path: str) -> bool:
     """Tell whether *path* leads to something."""
     return os.path.exists(path)

@@ -114,8 +114,7 @@ class LocalSession:
 
     async def remove(self, path: str) -> None:
         """Remove the file or tree *path*, but no folder that the sandbox itself lies in."""
-        parent, name = os.path.split(self._path(path))
-        place = os.path.join(files.resolved(parent), name)
+        place = files.place(self._path(path))
         if f"{self._private}/".startswith(f"{place.rstrip('/')}/"):
             raise UsageError("remove", f"the sandbox itself lies in {place}", "name something in the sandbox")
         await self._job(f"remove {path}", partial(files.clear_way, place))
@@ -175,7 +174,7 @@ class LocalSession:
     def _path(self, path: str) -> str:
         if "\0" in path:
             raise UsageError("path", f"{path!r} holds a null byte", "leave it out")
-        return os.path.normpath(os.path.join(self._workdir, path))
+        return os.path.join(self._workdir, path).rstrip("/") or "/"
 
     def _require_open(self) -> None:
         if self._closed:

@@ -7,9 +7,10 @@ at any instant leaves every document readable. Writing happens in a few threads,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,21 @@ from agentcompass.ports.store import Document
 
 _WRITERS = 4
 
+#: What there is in a run directory, by the role that a result names it with.
+FILES = {
+    "run_info": "run_info.json",
+    "params": "params.json",
+    "tasks": "tasks.jsonl",
+    "plans": "plans.jsonl",
+    "progress": "progress.json",
+    "events": "progress.jsonl",
+    "details": "details",
+    "attempts": "attempts",
+    "metrics": "metrics.json",
+    "summary": "summary.md",
+    "log": "run.log",
+}
+
 
 class JsonRunStore:
     """The run directory *run_dir*, which exists."""
@@ -30,19 +46,12 @@ class JsonRunStore:
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="agentcompass-store")
         self._streams: dict[str, int] = {}
         self._order = asyncio.Lock()  # of the documents that are replaced again and again
-        self._made: set[Path] = set()
+        self._made: set[str] = set()
 
     @property
     def paths(self) -> Mapping[str, str]:
         """Where things are."""
-        names = ("run_info.json", "metrics.json", "summary.md", "progress.json", "progress.jsonl", "run.log", "details")
-        return {
-            "run_dir": str(self._dir),
-            **{
-                name.partition(".")[0] if name != "progress.jsonl" else "events": str(self._dir / name)
-                for name in names
-            },
-        }
+        return {"run_dir": str(self._dir), **{role: str(self._dir / name) for role, name in FILES.items()}}
 
     def append_event(self, document: Document) -> None:
         """Add one line to ``progress.jsonl``."""
@@ -73,6 +82,10 @@ class JsonRunStore:
         """Replace ``params.json``."""
         await self._replace("params.json", dumps(document, indent=2))
 
+    async def save_tasks(self, documents: Sequence[Document]) -> None:
+        """Save ``tasks.jsonl``, a line per planned task."""
+        await self._replace("tasks.jsonl", b"".join(dumps(document) + b"\n" for document in documents))
+
     async def save_report(self, metrics: Document, summary: str) -> None:
         """Replace ``metrics.json`` and ``summary.md``."""
         await self._replace("metrics.json", dumps(metrics, indent=2))
@@ -80,33 +93,30 @@ class JsonRunStore:
 
     async def save_attempt(self, task_id: str, attempt: int, document: Document, trajectory: Document | None) -> None:
         """Save ``attempts/<task>/<n>/result.json``, after the trajectory that it speaks of."""
-        folder = self._attempt(task_id, attempt)
-        await self._in_thread(self._save_attempt, folder, document, trajectory)
+        await self._in_thread(self._save_attempt, task_id, attempt, document, trajectory)
 
-    def _save_attempt(self, folder: Path, document: Document, trajectory: Document | None) -> None:
-        self._make(folder)
+    def _save_attempt(self, task_id: str, attempt: int, document: Document, trajectory: Document | None) -> None:
+        folder = self._make("attempts", task_file_name(task_id), str(attempt))
         if trajectory is not None:
-            replace_file(folder / "trajectory.json", dumps(trajectory, indent=2))
-        replace_file(folder / "result.json", dumps(document))
+            replace_file(f"{folder}/trajectory.json", dumps(trajectory, indent=2))
+        replace_file(f"{folder}/result.json", dumps(document))
 
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
         """Save ``attempts/<task>/<n>/retries/<retry>.<stage>.json``."""
-        path = self._attempt(task_id, attempt) / "retries" / f"{retry}.{safe_name(stage)}.json"
+        parts, name = ("attempts", task_file_name(task_id), str(attempt), "retries"), f"{retry}.{safe_name(stage)}.json"
 
         def save() -> None:
-            self._make(path.parent)
-            replace_file(path, dumps(document, indent=2))
+            replace_file(f"{self._make(*parts)}/{name}", dumps(document, indent=2))
 
         await self._in_thread(save)
-        return str(path.relative_to(self._dir))
+        return "/".join((*parts, name))
 
     async def save_task(self, task_id: str, failed: bool, document: Document) -> None:
         """Save ``details/<task>.json``, or ``details/_error_<task>.json`` for a task that failed."""
-        name = task_file_name(task_id)
+        name = f"{'_error_' if failed else ''}{task_file_name(task_id)}.json"
 
         def save() -> None:
-            self._make(self._dir / "details")
-            replace_file(self._dir / "details" / f"{'_error_' if failed else ''}{name}.json", dumps(document))
+            replace_file(f"{self._make('details')}/{name}", dumps(document))
 
         await self._in_thread(save)
 
@@ -117,27 +127,34 @@ class JsonRunStore:
             os.close(stream)
         self._streams.clear()
 
-    def _attempt(self, task_id: str, attempt: int) -> Path:
-        return self._dir / "attempts" / task_file_name(task_id) / str(attempt)
-
-    def _make(self, folder: Path) -> None:
-        if folder not in self._made:
-            folder.mkdir(parents=True, exist_ok=True)
-            if folder.name == "details":
-                self._made.add(folder)
+    def _make(self, *parts: str) -> str:
+        """Make the folders *parts* below the run's, and return the last one's path."""
+        path = str(self._dir)
+        for depth, part in enumerate(parts):
+            path = f"{path}/{part}"
+            if path not in self._made:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(path)
+                if depth == 0:  # those of single tasks are too many to remember
+                    self._made.add(path)
+        return path
 
     async def _replace(self, name: str, data: bytes, sync: bool = True) -> None:
         async with self._order:
-            await self._in_thread(replace_file, self._dir / name, data, sync)
+            await self._in_thread(replace_file, f"{self._dir}/{name}", data, sync)
 
     async def _in_thread(self, function: Callable[..., None], *args: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._pool, function, *args)
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_INDENTED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).encode
+
+
 def dumps(document: Any, indent: int | None = None) -> bytes:
     """Return *document* as JSON in UTF-8; what JSON cannot hold becomes text, lone surrogates become escapes."""
     try:
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
+        text = _COMPACT(document) if indent is None else _INDENTED(document)
     except (TypeError, ValueError, RecursionError):
         text = json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False, indent=indent)
     try:
@@ -146,9 +163,10 @@ def dumps(document: Any, indent: int | None = None) -> bytes:
         return json.dumps(jsonable(document), ensure_ascii=True, allow_nan=False, indent=indent).encode("ascii")
 
 
-def replace_file(path: Path, data: bytes, sync: bool = True) -> None:
+def replace_file(path: str, data: bytes, sync: bool = True) -> None:
     """Put *data* in the place of *path*, whole or not at all."""
-    temporary = f"{path.parent}/.{path.name}.tmp"
+    folder, name = os.path.split(path)
+    temporary = f"{folder}/.{name}.tmp"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:

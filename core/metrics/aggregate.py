@@ -40,18 +40,16 @@ def aggregate(
         ValueError: two tasks have one id, or an observation belongs to no planned attempt or repeats another.
     """
     require_strategy(contract, plan)
-    scheme = parse_scheme(mode, hierarchy)
-    records = collect(tasks, observations, plan, contract.primary.id)
-    table = tabulate(records, scheme)
+    table = tabulate(collect(tasks, observations, plan, contract.primary.id), parse_scheme(mode, hierarchy))
     return MetricReport(
         k=plan.k,
         strategy=plan.strategy.value,
-        aggregation=scheme.mode.value,
+        aggregation=table.scheme.mode.value,
         evaluation_failed=table.failed,
         series=tuple(_series(planned, table) for planned in planned_series(contract, plan)),
-        curves=curves(contract, plan, records, table.score),
-        attempts=coverage(records),
-        resources=resources(records, contract.primary, seed),
+        curves=curves(contract, plan, table.records, table.score),
+        attempts=coverage(table.records),
+        resources=resources(table.records, contract.primary, seed),
     )
 
 

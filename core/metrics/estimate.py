@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .estimators import finite, mean, root_sum_of_squares
+from .estimators import finite, mean, root_sum_of_squares, total
 from .intervals import LEVEL, around, clustered_residuals, standard_error, wilson
 from .report import Bounds, Interval
 
@@ -65,12 +65,13 @@ class _Stratum:
     def spread(self) -> dict[Hashable, float]:
         """Return what each cluster adds to the error of the weighted mean, corrected by C / (C - 1)."""
         factor = self.weight / len(self.values) * math.sqrt(self.units / (self.units - 1))
-        return {cluster: factor * total for cluster, total in (self.sums or {}).items()}
+        return {cluster: factor * part for cluster, part in (self.sums or {}).items()}
 
     def error(self) -> float:
         """Return the standard error of the weighted mean of this group alone; it needs two units."""
         if self.sums is None:
-            return self.weight * (standard_error(self.values) or 0.0)
+            error = standard_error(self.values)
+            return math.inf if error is None else self.weight * error
         return root_sum_of_squares(self.spread().values())
 
 
@@ -146,7 +147,7 @@ def _error(strata: Sequence[_Stratum]) -> float | None:
         for stratum in strata:
             for cluster, part in stratum.spread().items():
                 parts.setdefault(cluster, []).append(part)
-        error = root_sum_of_squares(math.fsum(each) for each in parts.values())
+        error = root_sum_of_squares(total(each) for each in parts.values())
     return error if finite(error) else None
 
 
@@ -198,8 +199,8 @@ def _effective_size(strata: Sequence[_Stratum]) -> float:
     for stratum in strata:
         for cluster in stratum.clusters:
             shares.setdefault(cluster, []).append(stratum.weight / len(stratum.values))
-    total = math.fsum(stratum.weight for stratum in strata)
-    return total**2 / math.fsum(math.fsum(each) ** 2 for each in shares.values())
+    weight = math.fsum(stratum.weight for stratum in strata)
+    return weight**2 / math.fsum(math.fsum(each) ** 2 for each in shares.values())
 
 
 def _degrees_of_freedom(strata: Sequence[_Stratum]) -> float:

@@ -29,6 +29,14 @@ def mean(values: Sequence[float]) -> float | None:
     return float(min(max(average, min(values)), max(values)))
 
 
+def total(values: Iterable[float]) -> float:
+    """Return the exactly rounded sum, or infinity when it, or a part of it, is beyond the largest float."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # ValueError: infinities of both signs
+        return math.inf
+
+
 def root_sum_of_squares(values: Iterable[float]) -> float:
     """Return the square root of the sum of squares, without overflow of the squares and in any order alike."""
     sizes = [abs(value) for value in values]

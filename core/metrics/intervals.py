@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from .distributions import inverse_regularized_beta, normal_quantile, t_quantile
-from .estimators import mean, root_sum_of_squares
+from .estimators import mean, root_sum_of_squares, total
 
 LEVEL = 0.95  #: of every interval in a report
 Range = tuple[float, float]
@@ -42,7 +42,7 @@ def clustered_residuals(values: Sequence[float], clusters: Sequence[Hashable]) -
     members: dict[Hashable, list[float]] = {}
     for cluster, residual in zip(clusters, residuals(values), strict=True):
         members.setdefault(cluster, []).append(residual)
-    return {cluster: math.fsum(parts) for cluster, parts in members.items()}
+    return {cluster: total(parts) for cluster, parts in members.items()}
 
 
 def clustered_standard_error(

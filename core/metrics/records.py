@@ -77,13 +77,13 @@ def _record(key: TaskKey, attempts: tuple[Observation | None, ...], stop_metric:
 
 
 def counts(records: Iterable[TaskRecord], values: Iterable[float | None]) -> Counts:
-    """Return how many of *records*, whose *values* are given beside them, are in which state."""
+    """Return how many of *records* are in which state, by their *values*: None also for every invalidated task."""
     total = evaluated = invalidated = error = 0
     for record, value in zip(records, values, strict=True):
         total += 1
         error += record.error
         invalidated += record.invalidated
-        evaluated += value is not None and not record.invalidated
+        evaluated += value is not None
     return Counts(total, evaluated, total - evaluated - invalidated, invalidated, error)
 
 

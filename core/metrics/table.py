@@ -50,7 +50,9 @@ def parse_scheme(mode: str, hierarchy: Mapping[str, Any] | None) -> Scheme:
         UsageError: the mode is unknown, or its hierarchy is wrong or missing.
     """
     if mode not in list(AggregationMode):
-        raise UsageError("aggregation_mode", f"{mode!r} is not a mode", nearest(mode, AggregationMode))
+        raise UsageError(
+            "aggregation_mode", f"{mode!r} is not a mode", nearest(mode, [each.value for each in AggregationMode])
+        )
     if mode != AggregationMode.CATEGORY_HIERARCHY:
         return Scheme(AggregationMode(mode), None)
     if hierarchy is None:

@@ -11,10 +11,14 @@ DEEPEST = 100
 
 def jsonable(value: Any, depth: int = 0) -> Any:
     """Return *value* with everything that strict JSON cannot hold as text: NaN, bytes, sets, odd keys, cycles."""
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return float(value) if math.isfinite(value) else str(value)
     if depth > DEEPEST:
         return "..."
     if isinstance(value, Mapping):

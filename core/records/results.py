@@ -86,6 +86,11 @@ def result_document(record: AttemptRecord) -> dict[str, Any]:
     }
 
 
+def planned_document(task: Task) -> dict[str, Any]:
+    """Return a planned task: what a summary must know of it even if it never finishes."""
+    return {"task_id": task.id, "category": task.category, "cluster": task.cluster}
+
+
 def attempt_document(task: Task, attempt: int, record: AttemptRecord) -> dict[str, Any]:
     """Return one attempt as a document of its own."""
     return {

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..metrics.contract import MetricContract
 from ..model.environment import EnvironmentSpec
 from ..model.plan import EvaluationMode, Plan
 from ..model.request import RunRequest
@@ -56,6 +57,11 @@ def params_document(request: RunRequest) -> dict[str, Any]:
     }
 
 
+def contract_document(contract: MetricContract) -> dict[str, Any]:
+    """Return what the benchmark measures, so that a summary needs the benchmark no more."""
+    return {"primary": asdict(contract.primary), "auxiliary": [asdict(spec) for spec in contract.auxiliary]}
+
+
 def _environment(provider: str, spec: EnvironmentSpec) -> dict[str, Any]:
     return {"id": provider, "network_policy": _policy(spec), "image": spec.image, "workdir": spec.workdir}
 
@@ -92,17 +98,28 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 class RunInfo:
     """The record while the run goes on. Plans are folded into it; equal ones are held once."""
 
-    def __init__(self, run_id: str, started_at: str, request: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        started_at: str,
+        request: Mapping[str, Any],
+        versions: Mapping[str, str],
+        contract: MetricContract,
+    ) -> None:
         self.run_id, self._started_at, self._request, self._versions = run_id, started_at, request, versions
+        self._contract = contract_document(contract)
         self._plans: dict[str, dict[str, Any]] = {}
         self._held: dict[str, Mapping[str, Any]] = {}
+        self._latest: Mapping[str, Any] | None = None
         self._count, self._due = 0, 1
         self._rejected: Sequence[RejectedItem] = ()
         self._end: dict[str, Any] = {}
 
     def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> bool:
         """Fold in a plan; tell whether the record has grown enough (fourfold) to be written again."""
-        same = self._held.setdefault(repr(document), document)
+        if document is not self._latest:
+            self._latest = self._held.setdefault(repr(document), document)
+        same = self._latest
         self._plans.setdefault(task_id, {"attempts": {}})["attempts"][str(attempt)] = same
         self._count += 1
         if self._count < self._due:
@@ -130,6 +147,7 @@ class RunInfo:
             "started_at": self._started_at,
             "request": self._request,
             "versions": self._versions,
+            "metric_contract": self._contract,
         }
         if self._plans:
             document["resolved_execution_plans"] = self._plans

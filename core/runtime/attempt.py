@@ -239,12 +239,12 @@ async def _grade(plan: Plan, notes: Notes, env: EnvironmentHandle | None) -> Non
         notes.fail(failure)
         return
     try:
-        check(plan.metrics, verdict.metrics)
+        checked = check(plan.metrics, verdict.metrics)
     except MetricInvalidError as invalid:
         notes.judge(replace(verdict, metrics={}))
         notes.issues.append(Issue(Severity.FATAL, IssuePhase.EVALUATE, "metric_invalid", str(invalid)))
     else:
-        notes.judge(verdict)
+        notes.judge(replace(verdict, metrics=checked))
 
 
 async def _close(plan: Plan, notes: Notes, env: EnvironmentHandle) -> None:

@@ -166,9 +166,11 @@ def test_nothing_has_no_value():
 
 def test_spread_beyond_any_number_has_no_interval():
     """An interval that a float cannot hold is not given."""
-    found = estimate(samples([1.7e308, -1.7e308]), alone, Scale())
+    for group in ([1.7e308, -1.7e308], [(1.7e308, "a"), (-1.7e308, "b"), (1.7e308, "a"), (-1.7e308, "b")]):
+        found = estimate(samples(group), alone, Scale())
 
-    assert (0.0, None, "none") == (found.value, found.standard_error, found.interval.method)
+        assert (0.0, None, "none") == (found.value, found.standard_error, found.interval.method)
+        assert "the spread is beyond the largest number" == found.interval.note
 
 
 def test_bounds_fill_missing_tasks_with_the_ends_of_the_scale():

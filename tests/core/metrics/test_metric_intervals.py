@@ -89,13 +89,15 @@ def test_a_single_cluster_shows_no_spread():
 
 def test_clusters_and_values_must_match():
     """A cluster for each value, or a mistake."""
-    with pytest.raises(ValueError, match="shorter"):
-        clustered_standard_error(X, ["a", "b"])
+    with pytest.raises(ValueError, match="argument 2"):
+        clustered_standard_error([1.0], ["a", "b"])
 
 
 def test_an_error_beyond_the_largest_number_is_none():
     """The result is never infinite."""
     assert standard_error([1.7e308, -1.7e308]) is None
+    assert clustered_standard_error([1.7e308, -1.7e308] * 2, ["a", "b"] * 2) is None
+    assert clustered_standard_error([1.7e308, -1.7e308] * 2, ["a", "a", "a", "b"]) is None
     assert pytest.approx(1e300) == standard_error([1e300, -1e300])
 
 
@@ -113,6 +115,12 @@ def test_wilson_has_the_published_values(successes, n, expected):
     assert pytest.approx(expected, abs=5e-7) == wilson(successes, n)
 
 
+def test_wilson_ends_exactly_at_the_ends():
+    """None right starts at 0, all right ends at 1; rounding moves neither."""
+    assert {0.0} == {wilson(0, n)[0] for n in range(1, 300)}
+    assert {1.0} == {wilson(n, n)[1] for n in range(1, 300)}
+
+
 @pytest.mark.parametrize(("successes", "n", "expected"), [(8, 10, (0.443905, 0.974789)), (0, 30, (0, 0.115703))])
 def test_clopper_pearson_has_the_published_values(successes, n, expected):
     """The exact interval, also for none right."""
@@ -122,8 +130,8 @@ def test_clopper_pearson_has_the_published_values(successes, n, expected):
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 30, 164])
 @pytest.mark.parametrize("interval", [wilson, clopper_pearson])
 def test_intervals_of_proportions_hold_the_proportion(interval, n):
-    """Every count of successes is inside its interval, which has width, stays in 0 to 1 and mirrors that of failures."""
-    for successes in range(n + 1):
+    """Every share of successes is inside its interval, which has width, stays in 0 to 1 and mirrors the failures'."""
+    for successes in range(0, n + 1, max(1, n // 20)):
         low, high = interval(successes, n)
 
         assert 0 <= low <= successes / n <= high <= 1
