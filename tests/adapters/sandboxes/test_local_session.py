@@ -152,7 +152,6 @@ def test_unkillable_process_is_reported_when_closing(
     root: Path, traces: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What survives is an error that names it, and closing again tries again."""
-    monkeypatch.setattr(commands, "_KILL_ALL_WITHIN", 0.05)
 
     class Stubborn(ScanTree):
         struck = True
@@ -165,7 +164,8 @@ def test_unkillable_process_is_reported_when_closing(
             EnvironmentSpec()
         )
         await env.exec("sleep 60 &")
-        with pytest.raises(SandboxError, match="4711"):
+        with monkeypatch.context() as patch, pytest.raises(SandboxError, match="4711"):
+            patch.setattr(commands, "_KILL_ALL_WITHIN", 0.05)
             await env.close()
         Stubborn.struck = False
         await env.close()

@@ -106,6 +106,20 @@ def test_members_are_marked_or_grouped_or_descended() -> None:
     assert {10, 11, 12, 20, 21} == {found.pid for found in _members(processes, {7})}
 
 
+def test_all_are_stopped_before_any_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was forked during the first look is stopped too, before anyone can notice a death."""
+    looks = iter([[], [1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3]])
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(scan_tree.os, "kill", lambda pid, signal: sent.append((pid, signal)))
+
+    def table(needle: bytes) -> list[Process]:
+        return [Process(pid, 0, pid, pid, "", marked=True) for pid in next(looks)]
+
+    assert {1, 2, 3} == run(ScanTree("x", table).strike(None))
+    stop, kill = scan_tree.SIGSTOP, scan_tree.SIGKILL
+    assert [(1, stop), (2, stop), (3, stop), (1, kill), (2, kill), (3, kill)] == sent
+
+
 @pytest.mark.parametrize("table", [proc_table, ps_table])
 def test_tables_see_marks_exactly(table: scan_tree.Table) -> None:
     """Command 1 is not command 12, and a sandbox is told by the beginning of its marks."""
