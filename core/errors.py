@@ -11,7 +11,6 @@ AgentCompassError
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ class UsageError(AgentCompassError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return advice that names the known word nearest to *name*, or all of them when none is near."""
+    from difflib import get_close_matches  # only a mistake needs it, and start-up does not wait for it
+
     words = sorted(known)
     close = get_close_matches(name.lower(), words, n=1, cutoff=0.6)
     if close:

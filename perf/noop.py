@@ -1,6 +1,6 @@
 """Cost of an attempt that does nothing: CPU, memory and bytes, beside a floor that only writes the same files.
 
-    python perf/noop.py [--tasks 100 1000 10000] [--concurrency 1 16 256]
+python perf/noop.py [--tasks 100 1000 10000] [--concurrency 1 16 256]
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _floor(run_dir: Path, target: Path) -> float:
     """Write the bytes of *run_dir* again, synced and renamed alike, in a plain loop."""
     documents = [path for path in run_dir.rglob("*.json") if path.is_file()]
     contents = [(target / path.relative_to(run_dir), path.read_bytes()) for path in documents]
-    streams = {name: (run_dir / name).read_bytes().splitlines(keepends=True) for name in ("progress.jsonl", "plans.jsonl")}
+    streams = {
+        name: (run_dir / name).read_bytes().splitlines(keepends=True) for name in ("progress.jsonl", "plans.jsonl")
+    }
     start = cpu()
     for path, data in contents:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +138,9 @@ def main() -> None:
     if args.one is not None:
         print(json.dumps(measure(args.one)))
         return
-    print(f"{'tasks':>7} {'conc.':>6} {'CPU ms':>8} {'floor':>7} {'ratio':>6} {'wall s':>7} {'MB':>6} {'written/kept':>13}")
+    print(
+        f"{'tasks':>7} {'conc.':>6} {'CPU ms':>8} {'floor':>7} {'ratio':>6} {'wall s':>7} {'MB':>6} {'written/kept':>13}"
+    )
     for tasks in args.tasks:
         for concurrency in args.concurrency:
             done = subprocess.run(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from agentcompass.core.config.sections import LEVELS, PROGRESS_MODES
+from agentcompass.core.config.words import LEVELS, PROGRESS_MODES
 from agentcompass.core.errors import UsageError
 
 from .options import JSON_OPTIONS, add_config

@@ -21,7 +21,7 @@ from agentcompass.core.config.request import (
 from agentcompass.core.config.sections import parse_execution, parse_runtime, parse_selection
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.hierarchy import check_hierarchy
-from agentcompass.core.model.component import Kind
+from agentcompass.core.model.component import Component, Kind
 from agentcompass.core.model.request import Choice, ModelSpec, Output, RunRequest, Runtime
 from agentcompass.core.redaction import Redactor, is_secret_name, secrets_among
 
@@ -73,6 +73,7 @@ def prepare(
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
     build_seconds, provider_own = split_setup(sections.environment, f"environments.{choices.environment}")
+    runtime = parse_runtime(sections.runtime)
     environment_params = validated(provider, provider_own, f"environments.{choices.environment}")
     model = model_spec(choices, env)
     request = RunRequest(
@@ -87,15 +88,22 @@ def prepare(
     )
     return Prepared(
         request,
-        parse_runtime(sections.runtime),
+        runtime,
         host,
-        validated(benchmark, own, f"benchmarks.{choices.benchmark}"),
+        _benchmark_params(benchmark, own, runtime),
         _harness_params(host, choices.harness, sections),
         environment_params,
         build_seconds,
         _redactor(env, sections, model),
         warnings,
     )
+
+
+def _benchmark_params(benchmark: Component, own: Mapping[str, Any], runtime: Runtime) -> dict[str, Any]:
+    """Return the benchmark's parameters; one that keeps downloads takes `data_dir`, and gets the common folder."""
+    if "data_dir" in benchmark.properties:
+        own = {"data_dir": runtime.data_dir, **own}
+    return validated(benchmark, own, f"benchmarks.{benchmark.id}")
 
 
 def _harness_params(host: Host, harness: str, sections: Merged) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class EvaluationResult:
     report: MetricReport | None
     error: str | None
     paths: Mapping[str, str]
+    elapsed_seconds: float
 
     @property
     def run_id(self) -> str:
@@ -55,6 +56,7 @@ class EvaluationResult:
             "environment": self.request.environment.id,
             "headline": self.headline,
             "counts": counts_text(report) if report else None,
+            "elapsed_seconds": self.elapsed_seconds,
             "metrics": report.document() if report else None,
             "paths": dict(self.paths),
         }
@@ -74,4 +76,11 @@ async def evaluate(
         run = make_run(prepared, components, folder)
         on_ready(run)
         outcome = await run.execute()
-    return EvaluationResult(outcome.state.value, prepared.request, outcome.report, outcome.error, run.store.paths)
+    return EvaluationResult(
+        outcome.state.value,
+        prepared.request,
+        outcome.report,
+        outcome.error,
+        run.store.paths,
+        run.progress.elapsed_seconds,
+    )

@@ -156,7 +156,7 @@ class AttemptPerformer:
         redacted = None if trajectory is None else redactor.document(trajectory)
         await self._recorder.store.save_attempt(job.task.id, job.attempt, document, redacted)
         for issue in effect.result.issues:
-            level = logging.INFO if issue.severity is Severity.WARNING else logging.WARNING
+            level = logging.DEBUG if issue.severity is Severity.WARNING else logging.WARNING
             where = f"{job.task.id} attempt {job.attempt}"
             log.log(level, "%s: %s %s: %s", where, issue.severity.value, issue.code, issue.message)
         return None if effect.result.cancelled else self._schedule.ledger(self.key).keep(self.key, record)

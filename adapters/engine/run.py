@@ -12,6 +12,7 @@ from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_RE
 from agentcompass.core.metrics.summary import summary_markdown
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.request import RunRequest, Runtime
+from agentcompass.core.records.progress import Progress
 from agentcompass.core.records.results import planned_document
 from agentcompass.core.records.run_info import RunInfo, params_document, request_document
 from agentcompass.core.redaction import Redactor
@@ -57,6 +58,11 @@ class Run:
         info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
         self._recorder = Recorder(store, clock, redactor, info, components.reporters)
         self._clock = clock
+
+    @property
+    def progress(self) -> Progress:
+        """The state of the run, kept up to date while it goes on."""
+        return self._recorder.progress
 
     async def execute(self) -> RunOutcome:
         """Run the evaluation to its end, whatever comes, and close what it opened."""

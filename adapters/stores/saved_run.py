@@ -45,7 +45,7 @@ class SavedRun:
         if not path.is_file():
             raise UsageError("RUN_DIR", f"{str(self.path)!r} has no tasks.jsonl", "the run ended before it had tasks")
         found = []
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8", errors="replace") as lines:
             for number, line in enumerate(lines, 1):
                 found.append(planned_task(_object(line, f"{path}:{number}"), f"{path}:{number}"))
         return found
@@ -71,7 +71,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 def _object(text: str, where: str) -> Mapping[str, Any]:
     try:
         document = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise RecordError(where, f"not JSON ({exc})") from None
     if not isinstance(document, dict):
         raise RecordError(where, "not a JSON object")

@@ -27,10 +27,8 @@ from .fields import (
     text,
 )
 from .layers import mapping
+from .words import AGGREGATION_MODES, LEVELS, PROGRESS_MODES
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-PROGRESS_MODES = ("auto", "plain", "none")
-AGGREGATION_MODES = ("micro_weighted", "category_mean", "category_hierarchy")
 DEFAULT_PROVIDER_LIMIT = 128
 DEFAULT_REMOTE_OPEN_QPS = 10.0
 

@@ -7,27 +7,39 @@ from collections.abc import Mapping
 from typing import Any
 
 DEEPEST = 100
+_LONGEST_INTEGER = 4096  #: bits; Python refuses to print, or to read, decimal integers of more than 4300 digits
 
 
-def jsonable(value: Any, depth: int = 0) -> Any:
-    """Return *value* with everything that strict JSON cannot hold as text: NaN, bytes, sets, odd keys, cycles."""
+def jsonable(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Return *value* with everything that strict JSON cannot hold as text: NaN, bytes, sets, odd keys, cycles.
+
+    *above* names the containers that *value* is in.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        return int(value)
+        return int(value) if value.bit_length() <= _LONGEST_INTEGER else hex(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
-    if depth > DEEPEST:
-        return "..."
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(entry, depth + 1) for key, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [jsonable(entry, depth + 1) for entry in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return str(value)
+    if len(above) > DEEPEST or id(value) in above:
+        return "..."
+    above = (*above, id(value))
+    if isinstance(value, Mapping):
+        return {_text(key): jsonable(entry, above) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(entry, above) for entry in value]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # a component's object may fail in any way, and still costs no record
+        return f"<{type(value).__name__}>"
 
 
 def without_empty(value: Any) -> Any:

@@ -20,6 +20,8 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lp
 def _plain(character: str) -> bool:
     if character in _SAFE:
         return True
+    if "\u1100" <= character <= "\u11ff":  # conjoining jamo, which a disk may normalize to syllables
+        return False
     return (
         unicodedata.category(character) == "Lo"
         and unicodedata.normalize("NFKD", character) == character
@@ -52,8 +54,12 @@ def task_id_of(file_name: str) -> str | None:
     if "~~" in file_name:
         return None
     body = file_name.partition("~")[0]
-    raw = re.sub(rb"%([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), body.encode("utf-8"))
-    return raw.decode("utf-8", "surrogatepass")
+    raw = re.sub(rb"%([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), body.encode("utf-8", "surrogatepass"))
+    try:
+        task_id = raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
+    return task_id if task_file_name(task_id) == file_name else None
 
 
 def safe_name(text: str) -> str:

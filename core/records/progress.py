@@ -29,7 +29,7 @@ class Progress:
         self.components: dict[str, Any] = {}
         self.status = "created"
         self.total_tasks = self.reused_tasks = self.pending_tasks = 0
-        self.started_tasks = self.finished_tasks = 0
+        self.finished_tasks = 0
         self.completed_tasks = self.failed_tasks = self.error_tasks = self.warning_tasks = self.skipped_tasks = 0
         self.attempts_started = self.attempts_finished = self.retries = self.partials_saved = 0
         self.phase_counts: Counter[str] = Counter()
@@ -61,6 +61,13 @@ class Progress:
 
     def _tasks_loaded(self, event: Event) -> None:
         self.total_tasks = self.pending_tasks = event.payload["total_tasks"]
+
+    def _reuse_loaded(self, event: Event) -> None:
+        reused = event.payload["reused_tasks"]
+        self.reused_tasks = reused
+        self.finished_tasks += reused
+        self.completed_tasks += reused
+        self.pending_tasks -= reused
 
     def _task_started(self, event: Event) -> None:
         assert event.task_id is not None
@@ -101,7 +108,9 @@ class Progress:
         self.partials_saved += 1
 
     def _task_finished(self, event: Event) -> None:
-        self._leave(self.active.pop(event.task_id or "").phase)
+        active = self.active.pop(event.task_id or "", None)
+        if active:
+            self._leave(active.phase)
         self.finished_tasks += 1
         self.completed_tasks += event.status == "completed"
         self.failed_tasks += event.status == "failed"
@@ -157,6 +166,7 @@ class Progress:
 _HANDLERS: dict[str, Callable[[Progress, Event], None]] = {
     "run_started": Progress._run_started,
     "tasks_loaded": Progress._tasks_loaded,
+    "reuse_loaded": Progress._reuse_loaded,
     "task_started": Progress._task_started,
     "attempt_started": Progress._attempt_started,
     "attempt_finished": Progress._attempt_finished,

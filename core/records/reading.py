@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..config.fields import count
 from ..errors import AgentCompassError
-from ..metrics.contract import MetricContract, MetricKind, MetricSpec, check
+from ..metrics.contract import MetricContract, MetricInvalidError, MetricKind, MetricSpec, check
 from ..metrics.observation import Observation, TaskKey
 from ..model.issue import worst
 from ..model.request import AttemptPlan, Strategy
@@ -40,10 +41,12 @@ def planned_task(document: Mapping[str, Any], where: str) -> TaskKey:
     Raises:
         RecordError: it names no task.
     """
-    name = document.get("task_id")
+    name, category, cluster = (document.get(key) for key in ("task_id", "category", "cluster"))
     if not isinstance(name, str):
         raise RecordError(where, "it has no task_id")
-    return TaskKey(name, document.get("category"), document.get("cluster"))
+    if not isinstance(category, str | None) or not isinstance(cluster, str | None):
+        raise RecordError(where, f"the category {category!r} or the cluster {cluster!r} is no text")
+    return TaskKey(name, category, cluster)
 
 
 def contract_of(run_info: Mapping[str, Any], where: str) -> MetricContract:
@@ -72,8 +75,9 @@ def attempt_plan_of(run_info: Mapping[str, Any], where: str) -> AttemptPlan:
     """
     try:
         saved = run_info["request"]["execution"]["attempts"]
-        return AttemptPlan(int(saved["k"]), Strategy(saved["strategy"]))
-    except (KeyError, TypeError, ValueError) as exc:
+        k = count(1)(saved["k"], "k")
+        return AttemptPlan(k, Strategy(saved["strategy"]))
+    except (AgentCompassError, KeyError, TypeError, ValueError) as exc:
         raise RecordError(where, f"request.execution.attempts is malformed ({exc})") from None
 
 
@@ -89,6 +93,8 @@ def observations_of(document: Mapping[str, Any], contract: MetricContract, where
             _observation(document["task_id"], int(number), attempt, contract, f"{where}: attempt {number}")
             for number, attempt in document["attempts"].items()
         ]
+    except MetricInvalidError as exc:
+        raise RecordError(where, str(exc)) from None
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise RecordError(where, f"malformed ({type(exc).__name__}: {exc})") from None
 
