@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .records.jsonable import jsonable
 
@@ -20,27 +20,69 @@ SHORTEST = 8
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SECRET_WORDS = frozenset(
-    "secret secrets password passwd pwd passphrase token jwt bearer cookie authorization credential credentials "
-    "apikey accesskey secretkey privatekey accesstoken clientsecret aksk".split()
+    "secret secrets password passwords passwd pwd passphrase jwt bearer cookie cookies authorization credential "
+    "credentials apikey apikeys accesskey secretkey privatekey accesstoken clientsecret aksk".split()
 )
 _HARMLESS_KEYS = frozenset(
-    "sort primary foreign partition cache public group row hash map index request object".split()
+    "sort primary foreign partition cache public group row hash map index request object session answer dict json "
+    "item lookup label category task config registry routing natural composite unique field column shard".split()
 )
 _HARMLESS_TOKENS = frozenset(
-    "completion prompt max min eos bos pad stop start end num per special image cached".split()
+    "completion prompt max min eos bos pad stop start end num per special image cached next last first input output "
+    "total reasoning mask sep unk cls".split()
 )
+_SECRET_PLURALS = frozenset("api access secret private auth bearer refresh".split())
 _CONTAINERS = frozenset(
-    "auth authentication credentials headers env env_variables run_env_variables evaluation_env_variables "
-    "evaluation_environment_env_variables".split()
+    "auth authentication credentials headers extra_headers default_headers env env_variables run_env_variables "
+    "evaluation_env_variables evaluation_environment_env_variables".split()
 )
-_FORMATS = re.compile(
-    r"\bsk-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bhf_[A-Za-z0-9]{20,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
-    r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}|(?<=://)[^\s/@:]{1,200}:[^\s/@]{1,200}(?=@)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
+#: Mappings of our records whose keys are names of tasks and categories: a task called `reset-password` is no password.
+_TABLES = frozenset("resolved_execution_plans active_tasks categories hierarchy children".split())
+#: A variable that every shell sets, whatever its name seems to say: it holds the working directory.
+_NO_SECRETS = frozenset({"PWD"})
+
+
+class _Format(NamedTuple):
+    """A well-known form of secrets: texts without *marker* have none; *kept* stays of what *pattern* finds.
+
+    A pattern starts with literal text, and none of its repetitions can be entered again from within: a search takes
+    time in proportion to the text, also in one that an agent has made to be slow.
+    """
+
+    marker: str
+    pattern: re.Pattern[str]
+    kept: str = ""
+
+
+def _prefixed(marker: str, rest: str, kinds: str = "") -> _Format:
+    """Return the format of keys that begin with *marker* and a letter among *kinds*, at the beginning of a word."""
+    start = marker + kinds
+    return _Format(marker, re.compile(rf"{start}(?<![A-Za-z0-9_-]{start}){rest}"))
+
+
+_QUERY_NAMES = ("key", "token", "secret", "password")
+_QUERY = re.compile(r"([?&](?:(?:api|access|auth|client|secret)[_-]?)?(?:key|token|secret|password)=)[^&\s\"'<>]{6,}")
+_FORMATS = (
+    _prefixed("sk-", r"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}"),
+    *(_prefixed(f"gh{kind}_", r"[A-Za-z0-9]{20,}") for kind in "pousr"),
+    _prefixed("github_pat_", r"[A-Za-z0-9_]{20,}"),
+    _prefixed("glpat-", r"[A-Za-z0-9_-]{20,}"),
+    _prefixed("hf_", r"[A-Za-z0-9]{20,}"),
+    _prefixed("gsk_", r"[A-Za-z0-9]{20,}"),
+    _prefixed("xai-", r"[A-Za-z0-9]{20,}"),
+    _prefixed("AKIA", r"[0-9A-Z]{16}\b"),
+    _prefixed("ASIA", r"[0-9A-Z]{16}\b"),
+    _prefixed("AIza", r"[0-9A-Za-z_-]{35}"),
+    _prefixed("xox", r"-[A-Za-z0-9-]{10,}", "[abprs]"),
+    _prefixed("eyJ", r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    _Format("Bearer ", re.compile(r"Bearer (?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{8,}"), "Bearer "),
+    _Format("://", re.compile(r"://[^\s/@:]{0,200}:[^\s/@]{1,200}(?=@)"), "://"),
+    _Format(
+        "PRIVATE KEY-----",
+        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S])*-----END [A-Z ]{0,40}PRIVATE KEY-----"),
+    ),
+    *(_Format(f"{name}=", _QUERY, r"\1") for name in _QUERY_NAMES),
 )
-_MAY_HOLD_FORMAT = re.compile(r"sk-|gh[pousr]_|github_pat_|hf_|AKIA|AIza|xox|eyJ|Bearer |://|PRIVATE KEY")
 
 
 @lru_cache(maxsize=4096)
@@ -54,46 +96,45 @@ def is_secret_name(name: str) -> bool:
         return bool(before) and before not in _HARMLESS_KEYS
     if words[-1] == "token":
         return before not in _HARMLESS_TOKENS
+    if words[-1] in ("keys", "tokens"):
+        return before in _SECRET_PLURALS
     return words[-1] in _SECRET_WORDS
 
 
 def secrets_among(env: Mapping[str, str]) -> list[str]:
     """Return the values of *env* that are worth hunting: under a telling name, long enough, and no mere word."""
-    return [
-        value
-        for name, value in env.items()
-        if is_secret_name(name) and len(value) >= SHORTEST and not (value.isalpha() and len(value) < 16)
-    ]
+    telling = [value for name, value in env.items() if is_secret_name(name) and name not in _NO_SECRETS]
+    return [value for value in telling if len(value) >= SHORTEST and not (value.isalpha() and len(value) < 16)]
 
 
 class Redactor:
     """Replaces *secrets* (and what looks like one) in texts and documents."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets: set[str] = set()
-        self._known: re.Pattern[str] | None = None
-        self._suspicious = _MAY_HOLD_FORMAT
+        self._secrets: tuple[str, ...] = ()  # in every form that a text may hold them in, the longest first
         self._keys: dict[str, tuple[str, _KeyKind]] = {}  # what is known of keys: documents repeat the same few
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hunt these values too; those shorter than 8 characters are ignored."""
-        for secret in secrets:
+        """Hunt these values too, without the white space around them; those shorter than 8 characters are ignored."""
+        forms = set(self._secrets)
+        for secret in map(str.strip, secrets):
             if len(secret) >= SHORTEST:
-                self._secrets |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-        if self._secrets:
-            alternatives = "|".join(map(re.escape, sorted(self._secrets, key=lambda secret: (-len(secret), secret))))
-            self._known = re.compile(alternatives)
-            self._suspicious = re.compile(f"{_MAY_HOLD_FORMAT.pattern}|{alternatives}")
+                forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+        self._secrets = tuple(sorted(forms, key=lambda secret: (-len(secret), secret)))
         self._keys.clear()
 
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
-        if not self._suspicious.search(text):
+        if len(text) < SHORTEST:
             return text
-        if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
-        return _FORMATS.sub(HIDDEN, text)
+        for secret in self._secrets:  # mere searches: a regular expression of them all takes many times as long
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        for marker, pattern, kept in _FORMATS:
+            if marker in text:
+                text = pattern.sub(kept + HIDDEN, text)
+        return text
 
     def document(self, value: Any) -> Any:
         """Return the JSON *value* without secrets, keys that name a secret included."""
@@ -105,7 +146,7 @@ class Redactor:
     def _walk(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
-            return self.text(value) if len(value) >= SHORTEST else value
+            return self.text(value)
         if kind is dict:
             return {name: entry for key, item in value.items() for name, entry in (self._entry(key, item),)}
         if kind is list or kind is tuple:
@@ -121,12 +162,16 @@ class Redactor:
         if kind is _KeyKind.SECRET and value and not isinstance(value, bool | int | float):
             return name, HIDDEN
         if kind is _KeyKind.CONTAINER and isinstance(value, Mapping):
-            return name, {self.text(str(inner)): hide_leaves(entry) for inner, entry in value.items()}
+            return name, self._walk(hide_leaves(value))
+        if kind is _KeyKind.TABLE and isinstance(value, Mapping):
+            return name, dict(self._row(inner, entry) for inner, entry in value.items())
         return name, self._walk(value)
 
+    def _row(self, key: Any, value: Any) -> tuple[str, Any]:
+        return (self.text(str(key)), self._walk(value)) if isinstance(value, Mapping) else self._entry(key, value)
+
     def _learn_key(self, key: str) -> tuple[str, _KeyKind]:
-        kind = _KeyKind.SECRET if is_secret_name(key) else _KeyKind.CONTAINER if key in _CONTAINERS else _KeyKind.PLAIN
-        known = (self.text(key), kind)
+        known = (self.text(key), _kind(key))
         if len(self._keys) < 4096:
             self._keys[key] = known
         return known
@@ -136,12 +181,21 @@ class _KeyKind(Enum):
     PLAIN = "plain"
     SECRET = "secret"  # noqa: S105
     CONTAINER = "container"
+    TABLE = "table"
+
+
+def _kind(key: str) -> _KeyKind:
+    if is_secret_name(key):
+        return _KeyKind.CONTAINER if key in _CONTAINERS else _KeyKind.SECRET
+    if key in _CONTAINERS:
+        return _KeyKind.CONTAINER
+    return _KeyKind.TABLE if key in _TABLES else _KeyKind.PLAIN
 
 
 def hide_leaves(value: Any) -> Any:
-    """Return *value* with every non-empty text in it hidden, keys kept."""
+    """Return *value* with everything in it hidden that may be a secret: all but keys, numbers and empty texts."""
     if isinstance(value, Mapping):
         return {key: hide_leaves(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [hide_leaves(entry) for entry in value]
-    return HIDDEN if isinstance(value, str) and value else value
+    return value if value is None or value == "" or isinstance(value, bool | int | float) else HIDDEN

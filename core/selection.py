@@ -32,7 +32,7 @@ def select(tasks: Sequence[Task], selection: TaskSelection) -> list[Task]:
     """Return the selected tasks in the benchmark's own order, with the cluster that the user asked for.
 
     Raises:
-        UsageError: a task id is unusable, a wanted id is no task's, or nothing is selected.
+        UsageError: a task id is unusable, a wanted id is no task's, nothing is selected, or no task has a cluster.
     """
     check_ids(tasks)
     chosen = list(tasks)
@@ -48,9 +48,14 @@ def select(tasks: Sequence[Task], selection: TaskSelection) -> list[Task]:
     chosen = chosen[: selection.limit]
     if not chosen:
         raise UsageError("tasks", "none is selected", "check the benchmark's data, sample_ids and limit")
-    if selection.cluster_by:
-        chosen = [replace(task, cluster=_cluster(task, selection.cluster_by)) for task in chosen]
-    return chosen
+    return _clustered(chosen, selection.cluster_by) if selection.cluster_by else chosen
+
+
+def _clustered(tasks: Sequence[Task], path: str) -> list[Task]:
+    clustered = [replace(task, cluster=_cluster(task, path)) for task in tasks]
+    if all(task.cluster is None for task in clustered):
+        raise UsageError("cluster_by", f"no selected task has {path!r}", "give category, or metadata.NAME")
+    return clustered
 
 
 def _cluster(task: Task, path: str) -> str | None:

@@ -95,7 +95,7 @@ def hooks() -> str:
     """Return every hook with its arguments and what it is for."""
     parts = []
     for name, hook in vars(hookspecs).items():
-        if name.startswith("register_"):
+        if name.startswith(("register_", "on_")):
             parts.append(f"### `{name}{inspect.signature(hook).replace(return_annotation=inspect.Signature.empty)}`")
             parts.append(inspect.getdoc(hook) or "")
     return "\n\n".join(parts)

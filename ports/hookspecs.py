@@ -13,10 +13,15 @@ A plugin is a module (or object) that an installed distribution names under the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pluggy
 
 from agentcompass.core.model.component import Component
+
+if TYPE_CHECKING:
+    from agentcompass.core.model.event import Event
+    from agentcompass.core.records.progress import Progress
 
 PROJECT = "agentcompass"
 
@@ -46,6 +51,11 @@ def register_environments() -> Iterable[Component]:
 def register_models() -> Iterable[Component]:
     """Name the model protocols that this plugin speaks; each factory makes a `ports.model.Model`."""
     return ()
+
+
+@hookspec
+def on_event(event: Event, progress: Progress) -> None:
+    """See every event of every run, and the run's state after it; must be quick, and changes nothing."""
 
 
 @hookspec

@@ -45,11 +45,11 @@ def config_layers(
     """
     files = [path for path in (user_file(env), project_file(cwd)) if path is not None and path.is_file()]
     files += [Path(name) for name in explicit]
-    seen: dict[Path, Mapping[str, Any]] = {}
+    last: dict[Path, Mapping[str, Any]] = {}
     for path in files:
-        if path.resolve() not in seen:
-            seen[path.resolve()] = load(path)
-    return list(seen.values()), [str(path) for path in seen]
+        last.pop(path.resolve(), None)  # a file that comes twice counts where it comes last
+        last[path.resolve()] = load(path)
+    return list(last.values()), [str(path) for path in last]
 
 
 def load(path: Path) -> Mapping[str, Any]:
@@ -71,14 +71,14 @@ def _parse(path: Path, text: str) -> Any:
     if path.suffix.lower() == ".json":
         try:
             return json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, path))
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise UsageError(str(path), f"is not JSON: {exc}", "mend it there") from None
-    import yaml
+    from . import yaml_text
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        raise UsageError(str(path), f"is not YAML: {' '.join(str(exc).split())}", "mend it there") from None
+        return yaml_text.parse(text)
+    except ValueError as exc:
+        raise UsageError(str(path), f"is not YAML: {exc}", "mend it there") from None
 
 
 def _unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:

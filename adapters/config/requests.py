@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from agentcompass.core.config.request import (
     split_setup,
 )
 from agentcompass.core.config.sections import parse_execution, parse_runtime, parse_selection
-from agentcompass.core.errors import UsageError
+from agentcompass.core.errors import UsageError, unknown_key
 from agentcompass.core.metrics.hierarchy import check_hierarchy
 from agentcompass.core.model.component import Component, Kind
 from agentcompass.core.model.request import Choice, ModelSpec, Output, RunRequest, Runtime
@@ -73,7 +74,7 @@ def prepare(
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
     build_seconds, provider_own = split_setup(sections.environment, f"environments.{choices.environment}")
-    runtime = parse_runtime(sections.runtime)
+    runtime = _runtime(sections.runtime, host)
     environment_params = validated(provider, provider_own, f"environments.{choices.environment}")
     model = model_spec(choices, env)
     request = RunRequest(
@@ -84,7 +85,7 @@ def prepare(
         selection,
         execution,
         output,
-        {"config_path": files[0] if len(files) == 1 else files} if files else {},
+        {"config_path": files[0] if len(files) == 1 else json.dumps(files, ensure_ascii=False)} if files else {},
     )
     return Prepared(
         request,
@@ -97,6 +98,18 @@ def prepare(
         _redactor(env, sections, model),
         warnings,
     )
+
+
+def _runtime(given: Mapping[str, Any], host: Host) -> Runtime:
+    """Return the rules of the process; limits are those of environments that exist."""
+    runtime = parse_runtime(given)
+    known = host.ids(Kind.ENVIRONMENT)
+    for field, limits in (("provider_limits", runtime.provider_limits), ("env_open_qps", runtime.env_open_qps)):
+        for provider in limits:
+            if provider not in known:
+                raise unknown_key(f"runtime.{field}", provider, known)
+    host.component(Kind.STORE, runtime.store)
+    return runtime
 
 
 def _benchmark_params(benchmark: Component, own: Mapping[str, Any], runtime: Runtime) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from agentcompass.ports.reporter import Reporter
 
 from ..clocks import SystemClock
 from ..config.requests import HARNESS_FREE, Prepared, with_run_id
-from ..stores.json_files import JsonRunStore, reserve
+from ..stores.json_files import reserve
+from .observers import PluginObservers
 from .parameters import validated
 from .parts import Components
 from .run import Run
@@ -41,7 +42,8 @@ async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = (
     if needs_model and request.model is None:
         raise UsageError("model", f"the harness {request.harness.id} needs one", "name it after the harness")
     model = _model(prepared, request.model, harness) if request.model and needs_model else None
-    components = Components(benchmark, harness, provider, model, reporters)
+    observers = [PluginObservers(host.observers)] if host.observers else []
+    components = Components(benchmark, harness, provider, model, [*reporters, *observers])
     components.check(request)
     await provider.check()
     return components
@@ -92,7 +94,7 @@ def make_run(prepared: Prepared, components: Components, folder: Path) -> Run:
         prepared.request,
         prepared.runtime,
         components,
-        JsonRunStore(folder),
+        prepared.host.build(Kind.STORE, prepared.runtime.store, run_dir=folder),
         SystemClock(),
         prepared.redactor,
         versions(prepared, components),

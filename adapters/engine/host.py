@@ -6,7 +6,7 @@ A broken plugin is remembered and shown, and costs nobody else anything.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -43,6 +43,7 @@ class Host:
 
     def __init__(self, builtin: Iterable[str] = BUILTIN, *, external: bool = True) -> None:
         self.broken: dict[str, str] = {}
+        self.observers: dict[str, Callable[..., Any]] = {}
         self._known: dict[tuple[Kind, str], list[Registered]] = {}
         for name in builtin:
             self._add(name, import_module(name))
@@ -69,6 +70,8 @@ class Host:
         manager.check_pending()
         for registered in list(_components(manager, name)):
             self._known.setdefault((registered.kind, registered.component.id), []).append(registered)
+        if manager.hook.on_event.get_hookimpls():
+            self.observers[name] = manager.hook.on_event
 
     def registered(self, kind: Kind) -> list[Registered]:
         """Return what is registered of *kind*, by id."""

@@ -7,12 +7,12 @@ cancelled is abandoned, so that no component can hold up a run.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from types import CoroutineType
 from typing import Any
 
+from agentcompass.core.errors import PhaseFailed
 from agentcompass.core.runtime.effects import Cancelled, Effect, Stop
 
 from .perform import Perform, classified, expired, is_bounded
@@ -27,7 +27,6 @@ class StopSignal:
     def __init__(self) -> None:
         self.reason: Stop | None = None
         self.error: str | None = None
-        self.forced = False  #: the grace is over: nothing more is tidied up
         self._listeners: dict[int, Callable[[], None]] = {}
 
     def set(self, reason: Stop, error: str | None = None) -> None:
@@ -54,7 +53,7 @@ class Player:
     def __init__(self, script: Coroutine[Any, Any, Any], perform: Perform, stop: StopSignal) -> None:
         self._script, self._perform, self._stop = script, perform, stop
         self._task: asyncio.Task[Any] | None = None
-        self._interruptible = False
+        self._interruptible = self._interrupted = self._forced = False
 
     async def play(self) -> Any:
         """Return what the script returns; exceptions that it does not handle come out."""
@@ -71,37 +70,64 @@ class Player:
                 value, error = await self._step(effect)
         finally:
             forget()
-            with contextlib.suppress(RuntimeError):  # a script that is forced to end cannot tidy up any more
-                self._script.close()
+            self._close()
+
+    def force(self) -> None:
+        """End the script where it is: the grace is over, and nothing more is tidied up."""
+        self._forced = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _close(self) -> None:
+        while True:
+            try:
+                return self._script.close()
+            except RuntimeError:  # it asks for one more effect: one level of its tidying is over
+                continue
 
     def _interrupt(self) -> None:
         if self._interruptible and self._task is not None:
+            self._interrupted = True
             self._task.cancel()
 
     async def _step(self, effect: Effect[Any]) -> tuple[Any, BaseException | None]:
-        if self._stop.forced:
+        if self._forced:
             raise asyncio.CancelledError
         if self._stop.reason is not None and not effect.shielded:
             return None, self._stop.cancelled()
         try:
             outcome = self._perform(effect)
             if type(outcome) is CoroutineType:
-                self._interruptible = not effect.shielded
-                try:
-                    outcome = await (self._within(outcome, effect) if is_bounded(effect) else outcome)
-                finally:
-                    self._interruptible = False
+                outcome = await self._interruptibly(outcome, effect)
         except asyncio.CancelledError:
-            if self._stop.reason is None or self._stop.forced or effect.shielded or self._task is None:
+            if self._interrupted and not self._forced:
+                return None, self._stop.cancelled()
+            if self._forced or (self._task is not None and self._task.cancelling()):
                 raise
-            self._task.uncancel()
-            return None, self._stop.cancelled()
+            return None, classified(effect, RuntimeError("the work cancelled itself"))
         except Exception as exc:
             return None, classified(effect, exc)
         return outcome, None
 
+    async def _interruptibly(self, work: Awaitable[Any], effect: Effect[Any]) -> Any:
+        self._interrupted, self._interruptible = False, not effect.shielded
+        try:
+            return await (self._within(work, effect) if is_bounded(effect) else work)
+        finally:
+            self._interruptible = False
+            if self._interrupted and self._task is not None:
+                self._task.uncancel()
+
     async def _within(self, work: Awaitable[Any], effect: Any) -> Any:
         task = asyncio.ensure_future(work)
+        try:
+            return await self._until(task, effect)
+        except (asyncio.CancelledError, PhaseFailed):
+            if effect.acquires and task.done() and not task.cancelled() and task.exception() is None:
+                return task.result()
+            raise
+
+    async def _until(self, task: asyncio.Future[Any], effect: Any) -> Any:
         try:
             await asyncio.wait({task}, timeout=effect.within)
             if not task.done():

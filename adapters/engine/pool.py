@@ -13,7 +13,7 @@ from agentcompass.core.runtime.ledger import Key
 from agentcompass.core.scheduling.schedule import Schedule
 
 from .perform import AttemptPerformer
-from .player import Player, StopSignal
+from .player import OBEDIENCE_SECONDS, Player, StopSignal
 
 log = logging.getLogger("agentcompass.engine")
 
@@ -26,7 +26,7 @@ class Pool:
     ) -> None:
         self._schedule, self._performer, self._stop, self._grace = schedule, performer, stop, grace
         self._changed = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._working: dict[Key, tuple[Player, asyncio.Task[None]]] = {}
 
     async def work(self) -> None:
         """Execute until the schedule is complete, or everything has been tidied up after a stop."""
@@ -40,7 +40,7 @@ class Pool:
                 starts, wake = self._schedule.admit(loop.time())
                 for key, job in starts:
                     self._start(key, job)
-                if wake == inf and not self._tasks and not self._schedule.complete:
+                if wake == inf and not self._working and not self._schedule.complete:
                     raise AssertionError("nothing runs, nothing is awaited, and the work is not done")
                 timer = loop.call_at(wake, self._changed.set) if wake < inf else None
                 await self._changed.wait()
@@ -48,18 +48,19 @@ class Pool:
                     timer.cancel()
         finally:
             forget()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            if self._working:
+                await asyncio.wait([task for _, task in self._working.values()])
 
     def _start(self, key: Key, job: Job) -> None:
-        task = asyncio.get_running_loop().create_task(self._execute(key, job), name=f"{job.task.id} {job.attempt}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        player = Player(run_attempt(job), self._performer(key, job).perform, self._stop)
+        executing = self._execute(key, job, player)
+        task = asyncio.get_running_loop().create_task(executing, name=f"{job.task.id} {job.attempt}")
+        self._working[key] = player, task
 
-    async def _execute(self, key: Key, job: Job) -> None:
+    async def _execute(self, key: Key, job: Job, player: Player) -> None:
         step: Step = GivenUp()
         try:
-            step = await Player(run_attempt(job), self._performer(key, job).perform, self._stop).play()
+            step = await player.play()
         except asyncio.CancelledError:
             log.error("gave up tidying after %s attempt %d", job.task.id, job.attempt)
         except OSError as exc:
@@ -68,17 +69,26 @@ class Pool:
             log.exception("a defect of AgentCompass stopped the run")
             self._stop.set(Stop.BROKEN, f"unexpected {type(exc).__name__}: {exc}")
         finally:
+            self._left(key, step)
+
+    def _left(self, key: Key, step: Step) -> None:
+        if self._working.pop(key, None) is not None:
             self._schedule.ended(key, step, asyncio.get_running_loop().time())
             self._changed.set()
 
     def _stopped(self) -> None:
         self._schedule.give_up()
         self._changed.set()
-        if self._tasks:
+        if self._working:
             asyncio.get_running_loop().call_later(self._grace, self._force)
 
     def _force(self) -> None:
-        if self._tasks:
-            self._stop.forced = True
-            for task in self._tasks:
-                task.cancel()
+        for player, _ in self._working.values():
+            player.force()
+        if self._working:
+            asyncio.get_running_loop().call_later(2 * OBEDIENCE_SECONDS, self._abandon)
+
+    def _abandon(self) -> None:
+        for key in list(self._working):
+            log.error("abandoned attempt %d of task %d: it does not let itself be cancelled", key.attempt, key.task)
+            self._left(key, GivenUp())

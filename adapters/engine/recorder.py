@@ -72,7 +72,7 @@ class Recorder:
 
     async def save_info(self) -> None:
         """Write the run's record as it stands."""
-        await self.store.save_run_info(self.redactor.document(self.info.document()))
+        await self.store.save_run_info(self.info.document(self.redactor.document))
 
     def _background(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -30,6 +30,7 @@ from .perform import AttemptPerformer
 from .player import Player, StopSignal
 from .pool import Pool
 from .recorder import Recorder, iso_time
+from .watchdog import watched
 
 log = logging.getLogger("agentcompass.run")
 T = TypeVar("T")
@@ -71,8 +72,10 @@ class Run:
         if self.runtime.timeout_seconds:
             timer = loop.call_later(self.runtime.timeout_seconds, self._expire)
         script = run_evaluation(self.request, self.components.benchmark.metrics)
+        log.info("%s begins: %s", self._recorder.info.run_id, self.store.paths.get("run_dir", ""))
         try:
-            outcome: RunOutcome = await Player(script, self._perform, self.stop).play()
+            with watched():
+                outcome: RunOutcome = await Player(script, self._perform, self.stop).play()
         finally:
             if timer is not None:
                 timer.cancel()
@@ -80,6 +83,9 @@ class Run:
             await self.components.close()
             for reporter in self.components.reporters:
                 reporter.close()
+        log.info(
+            "%s ended: %s%s", self._recorder.info.run_id, outcome.state, f" ({outcome.error})" if outcome.error else ""
+        )
         return outcome
 
     def _expire(self) -> None:

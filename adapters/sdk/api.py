@@ -67,43 +67,55 @@ def build_run_request(
     Raises:
         UsageError: something about it is wrong; nothing has been created.
     """
-    attempts = _given(k=k, strategy=attempt_strategy)
-    execution = _given(
-        task_concurrency=task_concurrency,
-        attempts=attempts or None,
-        max_retries=max_retries,
-        retry_pattern_list=None if retry_pattern_list is None else list(retry_pattern_list),
-        keep_environment=keep_environment,
+    return _prepared(locals())
+
+
+def _prepared(given: Mapping[str, Any]) -> Prepared:
+    """Sort the keyword arguments of `build_run_request` into the sections that they belong to."""
+    model_params, harness_params, environment_params = (
+        given[name] or {} for name in ("model_params", "harness_params", "environment_params")
     )
-    runtime = _given(
-        results_dir=None if results_dir is None else os.fspath(results_dir),
-        data_dir=None if data_dir is None else os.fspath(data_dir),
-        timeout_seconds=timeout_seconds,
-        cleanup_grace_seconds=cleanup_grace_seconds,
-        provider_limits=provider_limits,
-        env_open_qps=env_open_qps,
-        progress=progress,
-        log_level=log_level,
-        file_log_level=file_log_level,
-    )
-    selection = _given(sample_ids=None if sample_ids is None else list(sample_ids), limit=limit)
+    selection = _given(limit=given["limit"], sample_ids=_listed(given["sample_ids"]))
     choices = Choices(
-        benchmark,
-        harness,
-        environment,
-        model,
-        model_base_url,
-        model_api_key,
-        model_api_protocol,
-        model_params or {},
-        {**(benchmark_params or {}), **selection},
-        harness_params or {},
-        environment_params or {},
-        merge(execution_params or {}, execution),
-        runtime,
+        given["benchmark"],
+        given["harness"],
+        given["environment"],
+        given["model"],
+        given["model_base_url"],
+        given["model_api_key"],
+        given["model_api_protocol"],
+        model_params,
+        {**(given["benchmark_params"] or {}), **selection},
+        harness_params,
+        environment_params,
+        merge(given["execution_params"] or {}, _execution(given)),
+        _runtime(given),
     )
-    paths = [config_path] if isinstance(config_path, str | os.PathLike) else config_path
-    return prepare(choices, config_paths=[os.fspath(path) for path in paths], output=Output(run_name, run_id))
+    paths = given["config_path"]
+    paths = [paths] if isinstance(paths, str | os.PathLike) else paths
+    output = Output(given["run_name"], given["run_id"])
+    return prepare(choices, config_paths=[os.fspath(path) for path in paths], output=output)
+
+
+def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = ("task_concurrency", "max_retries", "keep_environment")
+    attempts = _given(k=given["k"], strategy=given["attempt_strategy"])
+    return _given(
+        **{name: given[name] for name in fields},
+        attempts=attempts or None,
+        retry_pattern_list=_listed(given["retry_pattern_list"]),
+    )
+
+
+def _runtime(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = ("provider_limits", "env_open_qps", "timeout_seconds", "cleanup_grace_seconds")
+    fields += ("progress", "log_level", "file_log_level")
+    folders = {name: os.fspath(given[name]) for name in ("results_dir", "data_dir") if given[name] is not None}
+    return _given(**{name: given[name] for name in fields}, **folders)
+
+
+def _listed(values: Sequence[str] | None) -> list[str] | None:
+    return None if values is None else list(values)
 
 
 async def async_run_evaluation(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,7 @@ class JsonRunStore:
         self._dir = run_dir
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="agentcompass-store")
         self._streams: dict[str, int] = {}
+        self._torn: set[str] = set()  # streams whose last line could not be written whole
         self._order = asyncio.Lock()  # of the documents that are replaced again and again
         self._made: set[str] = set()
 
@@ -66,17 +68,21 @@ class JsonRunStore:
         if stream is None:
             stream = os.open(self._dir / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._streams[name] = stream
-        line = dumps(document) + b"\n"
-        if os.write(stream, line) < len(line):  # a full disk: end the torn line, so that it stays the only one
-            os.write(stream, b"\n")
+        line = (b"\n" if name in self._torn else b"") + dumps(document) + b"\n"
+        written = os.write(stream, line)
+        if written == len(line):
+            self._torn.discard(name)
+        else:  # the next line will end this one first, so that it stays the only one that is lost
+            self._torn |= {name} if written else set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
     async def save_progress(self, document: Document) -> None:
         """Replace ``progress.json``; not synced, since the stream can make it again."""
-        await self._replace("progress.json", dumps(document, indent=2), sync=False)
+        await self._replace("progress.json", dumps(document), sync=False)
 
     async def save_run_info(self, document: Document) -> None:
-        """Replace ``run_info.json``."""
-        await self._replace("run_info.json", dumps(document, indent=2))
+        """Replace ``run_info.json``; its plans are a line per task, since there may be very many."""
+        await self._replace("run_info.json", _with_lines(document, "resolved_execution_plans"))
 
     async def save_params(self, document: Document) -> None:
         """Replace ``params.json``."""
@@ -144,7 +150,13 @@ class JsonRunStore:
             await self._in_thread(replace_file, f"{self._dir}/{name}", data, sync)
 
     async def _in_thread(self, function: Callable[..., None], *args: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._pool, function, *args)
+        """Call *function* in a thread; a cancellation waits for it, so that what comes next cannot overtake it."""
+        writing = asyncio.get_running_loop().run_in_executor(self._pool, function, *args)
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.gather(writing, return_exceptions=True)
+            raise
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -161,6 +173,16 @@ def dumps(document: Any, indent: int | None = None) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return json.dumps(jsonable(document), ensure_ascii=True, allow_nan=False, indent=indent).encode("ascii")
+
+
+def _with_lines(document: Document, name: str) -> bytes:
+    """Return *document* as indented JSON, but for the entries of the mapping *name*, which are one line each."""
+    entries = document.get(name)
+    if not entries:
+        return dumps(document, indent=2)
+    head = dumps({key: value for key, value in document.items() if key != name}, indent=2)
+    lines = b",\n    ".join(dumps(key) + b": " + dumps(entry) for key, entry in entries.items())
+    return head[: -len(b"\n}")] + b",\n  " + dumps(name) + b": {\n    " + lines + b"\n  }\n}"
 
 
 def replace_file(path: str, data: bytes, sync: bool = True) -> None:
@@ -193,19 +215,25 @@ def reserve(results_dir: str, levels: tuple[str, ...], run_id: str, exact: bool)
         UsageError: the results folder cannot be written, or the id is taken.
     """
     parent = Path(results_dir, *levels).absolute()
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        return _reserve_in(parent, run_id, exact)
+    except (OSError, ValueError) as exc:  # ValueError: a path that no system takes
+        reason = getattr(exc, "strerror", None) or str(exc)
+        raise UsageError(
+            "runtime.results_dir", f"{results_dir!r} cannot be written ({reason})", "choose another folder"
+        ) from None
+
+
+def _reserve_in(parent: Path, run_id: str, exact: bool) -> Path:
     name = run_id
     for number in range(2, 10_000):
         try:
-            parent.mkdir(parents=True, exist_ok=True)
             (parent / name).mkdir()
         except FileExistsError:
             if exact:
                 raise UsageError("output.run_id", f"{run_id!r} exists in {parent}", "choose another") from None
             name = f"{run_id}_{number}"
-        except OSError as exc:
-            raise UsageError(
-                "runtime.results_dir", f"{results_dir!r} cannot be written ({exc.strerror})", "choose another folder"
-            ) from None
         else:
             return parent / name
     raise UsageError("output.run_id", f"{run_id!r} is taken too often in {parent}", "choose another")

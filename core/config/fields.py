@@ -53,23 +53,30 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _finite(value: Any) -> bool:
+    try:
+        return _is_number(value) and math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
 def positive_seconds(value: Any, path: str) -> float:
     """Take a finite positive number of seconds."""
-    if not _is_number(value) or not math.isfinite(value) or value <= 0:
+    if not _finite(value) or value <= 0:
         raise UsageError(path, f"{value!r} is not a finite positive number", "give seconds above 0")
     return float(value)
 
 
 def positive_factor(value: Any, path: str) -> float:
     """Take a finite positive factor."""
-    if not _is_number(value) or not math.isfinite(value) or value <= 0:
+    if not _finite(value) or value <= 0:
         raise UsageError(path, f"{value!r} is not a finite positive number", "give a factor above 0")
     return float(value)
 
 
 def non_negative(value: Any, path: str) -> float:
     """Take a finite number from 0 up."""
-    if not _is_number(value) or not math.isfinite(value) or value < 0:
+    if not _finite(value) or value < 0:
         raise UsageError(path, f"{value!r} is not a finite number from 0 up", "0 switches the limit off")
     return float(value)
 
@@ -84,7 +91,7 @@ def count(minimum: int) -> Parser:
 
     def parse(value: Any, path: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise UsageError(path, f"{value!r} is not a whole number", f"give {minimum} or more")
+            raise UsageError(path, f"{value!r} is not a whole number from {minimum} up", f"give {minimum} or more")
         return value
 
     return parse
@@ -128,7 +135,7 @@ def patterns(value: Any, path: str) -> tuple[str, ...] | None:
             raise UsageError(where, f"{pattern!r} is not text", "quote it")
         try:
             re.compile(pattern)
-        except re.error as exc:
+        except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(where, f"{pattern!r} is not a regular expression", str(exc)) from None
     return tuple(value)
 

@@ -31,7 +31,7 @@ def resolve(value: Any, env: Mapping[str, str], path: str = "") -> tuple[Any, di
 def _resolve(value: Any, env: Mapping[str, str], path: str, used: dict[str, str]) -> Any:
     if isinstance(value, Mapping):
         return {k: _resolve(v, env, f"{path}.{k}" if path else str(k), used) for k, v in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_resolve(v, env, f"{path}[{i}]", used) for i, v in enumerate(value)]
     name = reference(value)
     if name is not None:

@@ -14,7 +14,7 @@ from ..model.component import Kind
 from ..model.request import ModelSpec
 from .fields import Field, Section, parse_section, positive_seconds
 from .layers import mapping, merge
-from .references import reference, resolve
+from .references import resolve
 
 SECTIONS = ("runtime", "execution", "environments", "harnesses", "benchmarks")
 COMPONENT_SECTIONS = {
@@ -150,8 +150,8 @@ def model_spec(choices: Choices, env: Mapping[str, str]) -> ModelSpec | None:
 
 
 def _whole(value: str, env: Mapping[str, str], option: str) -> str:
-    if reference(value) is None:
-        return value
+    if not isinstance(value, str):
+        raise UsageError(option, f"{value!r} is not text", "quote it")
     resolved, _ = resolve(value, env, option)
     return str(resolved)
 

@@ -89,6 +89,7 @@ EXECUTION: Section = (
 )
 
 RUNTIME: Section = (
+    Field("store", "id of a store", "json_files", "What keeps the records of a run.", text),
     Field("results_dir", "path", "results", "Where run directories go.", text),
     Field("data_dir", "path", "data", "Where benchmarks keep what they download.", text),
     Field("timeout_seconds", "seconds", 360000.0, "Deadline of the whole run; 0 for none.", non_negative),

@@ -81,6 +81,7 @@ class Execution:
 class Runtime:
     """The rules of the process: where files go, how long it may take, how fast it may start."""
 
+    store: str
     results_dir: str
     data_dir: str
     timeout_seconds: float

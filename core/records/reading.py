@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..config.fields import count
-from ..errors import AgentCompassError
+from ..errors import AgentCompassError, UsageError
 from ..metrics.contract import MetricContract, MetricInvalidError, MetricKind, MetricSpec, check
 from ..metrics.observation import Observation, TaskKey
 from ..model.issue import worst
@@ -75,9 +75,8 @@ def attempt_plan_of(run_info: Mapping[str, Any], where: str) -> AttemptPlan:
     """
     try:
         saved = run_info["request"]["execution"]["attempts"]
-        k = count(1)(saved["k"], "k")
-        return AttemptPlan(k, Strategy(saved["strategy"]))
-    except (AgentCompassError, KeyError, TypeError, ValueError) as exc:
+        return AttemptPlan(count(1)(saved["k"], "k"), Strategy(saved["strategy"]))
+    except (KeyError, TypeError, UsageError, ValueError) as exc:
         raise RecordError(where, f"request.execution.attempts is malformed ({exc})") from None
 
 
@@ -93,9 +92,7 @@ def observations_of(document: Mapping[str, Any], contract: MetricContract, where
             _observation(document["task_id"], int(number), attempt, contract, f"{where}: attempt {number}")
             for number, attempt in document["attempts"].items()
         ]
-    except MetricInvalidError as exc:
-        raise RecordError(where, str(exc)) from None
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, KeyError, TypeError, UsageError, ValueError) as exc:
         raise RecordError(where, f"malformed ({type(exc).__name__}: {exc})") from None
 
 
@@ -106,14 +103,18 @@ def _observation(
         raise RecordError(where, "it has no issues")
     if "error" in attempt:
         raise RecordError(where, "it has an error beside its issues")
+    try:
+        metrics = check(contract, attempt["metrics"])
+    except MetricInvalidError as exc:
+        raise RecordError(where, str(exc)) from None
     issues = [issue_of(issue) for issue in attempt["issues"]]
     seconds = attempt.get("seconds") or {}
     return Observation(
         task_id,
         number,
-        check(contract, attempt["metrics"]),
+        metrics,
         worst(issues),
-        attempt["retry_count"],
+        count(0)(attempt["retry_count"], "retry_count"),
         Usage(**attempt.get("usage", {})),
         round(sum(seconds.values()), 6) if seconds else None,
     )

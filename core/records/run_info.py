@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -139,8 +139,8 @@ class RunInfo:
         if report is not None:
             self._end["metric_artifacts"] = {"generated_at": finished_at, "source": "evaluation", "report": report}
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as it stands."""
+    def document(self, redact: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return the record as it stands; the request and the plans were redacted when they came in."""
         document: dict[str, Any] = {
             "schema_version": SCHEMA,
             "run_id": self.run_id,
@@ -152,5 +152,6 @@ class RunInfo:
         if self._plans:
             document["resolved_execution_plans"] = self._plans
         if self._rejected:
-            document["rejected_items"] = [asdict(item) for item in self._rejected]
-        return document | self._end
+            document["rejected_items"] = redact([asdict(item) for item in self._rejected])
+        document |= redact(self._end)
+        return document

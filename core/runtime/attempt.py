@@ -104,6 +104,7 @@ async def run_attempt(job: Job) -> Step:
         notes.fail(failure)
     except Cancelled:
         notes.cancelled = True
+    if notes.cancelled:  # whatever failed while tidying up
         await SaveAttempt(plan, notes.result(), job.retries)
         return GivenUp()
     return await _conclude(job, plan, notes)
@@ -208,8 +209,9 @@ async def _run_task(plan: Plan, notes: Notes, env: EnvironmentHandle) -> None:
         notes.collect(await _timed(notes, Phase.RUN_TASK, running))
     except PhaseFailed as failure:
         notes.fail(failure)
-    finally:
-        notes.killed = await KillProcesses(env)
+    except Cancelled:
+        notes.cancelled = True
+    notes.killed = await KillProcesses(env)
 
 
 async def _grade_afresh(plan: Plan, notes: Notes) -> None:

@@ -58,11 +58,13 @@ class Effect(Generic[T_co]):
     """Something that only a driver can perform.
 
     *failure* says how an exception in it is classified; None lets the exception through as it is: storage and the
-    user's data are no attempt's fault.
+    user's data are no attempt's fault. What an effect that *acquires* gives has to be released: it is delivered even
+    when it comes together with a limit or a cancellation.
     """
 
     __slots__ = ()
     shielded: ClassVar[bool] = False
+    acquires: ClassVar[bool] = False
     failure: ClassVar[Failure | None] = None
 
     def __await__(self) -> Generator[Effect[T_co], Any, T_co]:
@@ -114,6 +116,7 @@ class PaceOpening(Effect[None]):
 class OpenEnvironment(Effect[EnvironmentHandle]):
     """Open a sandbox to run in, or to verify in."""
 
+    acquires = True
     failure = _ENVIRONMENT_SETUP
     provider: str
     spec: EnvironmentSpec
@@ -134,6 +137,7 @@ class PrepareTask(Effect[PreparedTask]):
 class StartHarness(Effect[SessionHandle]):
     """Make the agent ready."""
 
+    acquires = True
     failure = Failure(IssuePhase.SETUP, "harness_setup_failed", Severity.FATAL)
     env: EnvironmentHandle
     prepared: PreparedTask

@@ -15,7 +15,7 @@ from ..model.task import RejectedItem, Task
 from ..selection import select
 from .effects import Announce, Cancelled, Stop
 from .run import RunEvent, RunState, move
-from .run_effects import ExecuteTasks, LoadTasks, SaveReport, SaveRunInfo
+from .run_effects import Executed, ExecuteTasks, LoadTasks, SaveReport, SaveRunInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,10 @@ _FINAL = {Stop.INTERRUPTED: RunEvent.INTERRUPTED, Stop.EXPIRED: RunEvent.EXPIRED
 
 async def run_evaluation(request: RunRequest, contract: MetricContract) -> RunOutcome:
     """Load the tasks of *request*, execute them, aggregate, and record each step."""
-    await SaveRunInfo()
+    try:
+        await SaveRunInfo()
+    except OSError as exc:
+        return await _end(move(RunState.CREATED, RunEvent.BROKEN), None, f"the run could not be recorded: {exc}")
     state = move(RunState.CREATED, RunEvent.STARTED)
     model = request.model.id if request.model else None
     await Announce(
@@ -49,10 +52,15 @@ async def run_evaluation(request: RunRequest, contract: MetricContract) -> RunOu
         tasks = select(loaded.tasks, request.selection)
     except (UsageError, OSError) as exc:
         return await _end(move(state, RunEvent.BROKEN), None, str(exc))
+    except Exception as exc:  # a defect of the benchmark costs the run, but not its record
+        return await _end(move(state, RunEvent.BROKEN), None, f"loading the tasks: {type(exc).__name__}: {exc}")
     except Cancelled as cancelled:
         return await _end(move(state, _FINAL[cancelled.reason]), None, cancelled.error)
     await Announce("tasks_loaded", payload={"total_tasks": len(tasks)})
-    executed = await ExecuteTasks(tasks)
+    try:
+        executed = await ExecuteTasks(tasks)
+    except OSError as exc:
+        executed = Executed((), Stop.BROKEN, f"results could not be written: {exc}")
     state = move(state, RunEvent.WORK_ENDED)
     await Announce("summary_started")
     report = aggregate(

@@ -101,7 +101,7 @@ class Ledger:
         self._stops_early = execution.attempts.strategy is Strategy.PASS
         self._ahead = overlap if not self._stops_early else overlap and execution.speculative
         self._open: dict[int, _Open] = {index: _Open() for index in range(len(tasks))}
-        self._closing: dict[int, _Open] = {}  # finished, with offers that are still to be withdrawn
+        self._unneeded: list[Key] = []
         self._policy = retry_policy(execution)
 
     @property
@@ -144,11 +144,13 @@ class Ledger:
                 round(sum(result.seconds.values()), 6) if result.seconds else None,
             )
         )
+        if self._stops_early and state.succeeded:
+            spared = range(state.started + 1, state.offered + 1)
+            self._unneeded += [Key(self.request, key.task, number) for number in spared]
+            state.offered = state.started
         if len(state.attempts) < self._needed(state):
             return None
-        state = self._open.pop(key.task)
-        if state.offered > state.started:
-            self._closing[key.task] = state
+        del self._open[key.task]
         return FinishedTask(task, key.task, len(self.tasks), dict(sorted(state.attempts.items())))
 
     def _needed(self, state: _Open) -> int:
@@ -162,12 +164,10 @@ class Ledger:
             return []
         return list(self._offer(key.task, 1))
 
-    def unneeded(self, key: Key) -> list[Key]:
-        """Return the attempts of *key*'s task that are offered, not started, and made unnecessary by a success."""
-        state = self._closing.pop(key.task, None) or self._open.get(key.task)
-        if state is None or not (self._stops_early and state.succeeded):
-            return []
-        return [Key(self.request, key.task, number) for number in range(state.started + 1, state.offered + 1)]
+    def unneeded(self) -> list[Key]:
+        """Return the attempts that are offered, not started, and made unnecessary by a success; each only once."""
+        unneeded, self._unneeded = self._unneeded, []
+        return unneeded
 
 
 def retry_policy(execution: Execution) -> RetryPolicy:

@@ -23,7 +23,7 @@ class _Lane(Generic[K]):
 
     limit: int
     spacing: float
-    ready: list[tuple[Priority, K, bool]] = field(default_factory=list)
+    ready: list[tuple[Priority, int, K, bool]] = field(default_factory=list)
     running: int = 0
     next_opening: float = -inf
 
@@ -31,7 +31,7 @@ class _Lane(Generic[K]):
         """Return when the head may start as far as this provider goes: -inf at once, inf after a change only."""
         if self.limit and self.running >= self.limit:
             return inf
-        opens = self.ready[0][2]
+        opens = self.ready[0][3]
         return self.next_opening if opens and self.next_opening > now else -inf
 
 
@@ -41,9 +41,10 @@ class Admission(Generic[K]):
     def __init__(self, slots: int, limits: Mapping[str, int], openings_per_second: Mapping[str, float]) -> None:
         self._slots, self._limits, self._rates = slots, dict(limits), dict(openings_per_second)
         self._lanes: dict[str, _Lane[K]] = {}
-        self._delayed: list[tuple[float, Priority, K, str, bool]] = []
+        self._delayed: list[tuple[float, Priority, int, K, str, bool]] = []
         self._running: dict[K, str] = {}
-        self._withdrawn: set[K] = set()
+        self._tickets: dict[K, int] = {}  # of the offers that stand; an offer with another number is void
+        self._issued = 0
 
     @property
     def running(self) -> Mapping[K, str]:
@@ -58,16 +59,19 @@ class Admission(Generic[K]):
         return lane
 
     def offer(self, key: K, provider: str, priority: Priority, at: float = -inf, opens: bool = True) -> None:
-        """Let *key* wait for a start on *provider*, not before *at*; *opens* says that it opens a sandbox first."""
-        self._withdrawn.discard(key)
+        """Let *key* wait for a start on *provider*, not before *at*; *opens* says that it opens a sandbox first.
+
+        An earlier offer of *key* is void. Of equal priorities the earlier offer goes first.
+        """
+        self._tickets[key] = self._issued = self._issued + 1
         if at > -inf:
-            heapq.heappush(self._delayed, (at, priority, key, provider, opens))
+            heapq.heappush(self._delayed, (at, priority, self._issued, key, provider, opens))
         else:
-            heapq.heappush(self._lane(provider).ready, (priority, key, opens))
+            heapq.heappush(self._lane(provider).ready, (priority, self._issued, key, opens))
 
     def withdraw(self, key: K) -> None:
-        """Take back the offer of *key*, which must not be running."""
-        self._withdrawn.add(key)
+        """Take back the offer of *key*, if there is one."""
+        self._tickets.pop(key, None)
 
     def done(self, key: K) -> None:
         """Free what *key* held."""
@@ -88,7 +92,8 @@ class Admission(Generic[K]):
             lane, provider = self._best(now)
             if lane is None:
                 break
-            _, key, opens = heapq.heappop(lane.ready)
+            _, _, key, opens = heapq.heappop(lane.ready)
+            del self._tickets[key]
             if opens and lane.spacing:
                 lane.next_opening = now + lane.spacing
             lane.running += 1
@@ -97,22 +102,26 @@ class Admission(Generic[K]):
         return started, self._wake(now)
 
     def _release_delayed(self, now: float) -> None:
-        while self._delayed and self._delayed[0][0] <= now:
-            _, priority, key, provider, opens = heapq.heappop(self._delayed)
-            heapq.heappush(self._lane(provider).ready, (priority, key, opens))
+        while self._delayed and (self._delayed[0][0] <= now or self._is_void(*self._delayed[0][2:4])):
+            _, priority, ticket, key, provider, opens = heapq.heappop(self._delayed)
+            if not self._is_void(ticket, key):
+                heapq.heappush(self._lane(provider).ready, (priority, ticket, key, opens))
+
+    def _is_void(self, ticket: int, key: K) -> bool:
+        return self._tickets.get(key) != ticket
 
     def _best(self, now: float) -> tuple[_Lane[K] | None, str]:
         best, where = None, ""
         for provider, lane in self._lanes.items():
-            self._drop_withdrawn(lane)
+            self._drop_void(lane)
             free = lane.ready and lane.blocked_until(now) == -inf
-            if free and (best is None or lane.ready[0][0] < best.ready[0][0]):
+            if free and (best is None or lane.ready[0][:2] < best.ready[0][:2]):
                 best, where = lane, provider
         return best, where
 
-    def _drop_withdrawn(self, lane: _Lane[K]) -> None:
-        while lane.ready and lane.ready[0][1] in self._withdrawn:
-            self._withdrawn.discard(heapq.heappop(lane.ready)[1])
+    def _drop_void(self, lane: _Lane[K]) -> None:
+        while lane.ready and self._is_void(*lane.ready[0][1:3]):
+            heapq.heappop(lane.ready)
 
     def _wake(self, now: float) -> float:
         wake = self._delayed[0][0] if self._delayed else inf

@@ -49,6 +49,9 @@ class Schedule:
         """Return what starts at *now*, and when to ask again (inf: only after something ended)."""
         if self._given_up:
             return [], float("inf")
+        for ledger in self._ledgers.values():  # before a slot is given to what a success has just spared
+            for unneeded in ledger.unneeded():
+                self._admission.withdraw(unneeded)
         keys, wake = self._admission.admit(now)
         return [(key, self._job(key)) for key in keys], wake
 
@@ -68,8 +71,6 @@ class Schedule:
             opens = step.job.notes is None or step.job.notes.prepared is None
             self._admission.offer(key, provider, key.priority, now + step.delay, opens)
         elif isinstance(step, Kept):
-            for unneeded in self.ledger(key).unneeded(key):
-                self._admission.withdraw(unneeded)
             for following in self.ledger(key).following(key):
                 self._admission.offer(following, provider, following.priority)
 
