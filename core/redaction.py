@@ -61,7 +61,7 @@ def _prefixed(marker: str, rest: str, kinds: str = "") -> _Format:
 
 
 _QUERY_NAMES = ("key", "token", "secret", "password")
-_QUERY = re.compile(r"([?&](?:(?:api|access|auth|client|secret)[_-]?)?(?:key|token|secret|password)=)[^&\s\"'<>]{6,}")
+_QUERY = re.compile(r"([?&](?:(?:api|access|auth|client|secret)[_-]?)?(?:key|token|secret|password)=)[^&#\s\"'<>]{6,}")
 _FORMATS = (
     _prefixed("sk-", r"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}"),
     *(_prefixed(f"gh{kind}_", r"[A-Za-z0-9]{20,}") for kind in "pousr"),
@@ -159,10 +159,11 @@ class Redactor:
         name, kind = self._keys.get(key) or self._learn_key(str(key))
         if value is None or kind is _KeyKind.PLAIN:
             return name, self._walk(value)
-        if kind is _KeyKind.SECRET and value and not isinstance(value, bool | int | float):
-            return name, HIDDEN
         if kind is _KeyKind.CONTAINER and isinstance(value, Mapping):
             return name, self._walk(hide_leaves(value))
+        telling = kind is _KeyKind.SECRET or (kind is _KeyKind.CONTAINER and is_secret_name(str(key)))
+        if telling and value and not isinstance(value, bool | int | float):
+            return name, HIDDEN
         if kind is _KeyKind.TABLE and isinstance(value, Mapping):
             return name, dict(self._row(inner, entry) for inner, entry in value.items())
         return name, self._walk(value)

@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 class RunStore(Protocol):
     """The place of one run. Documents are JSON objects of the schemas in `schemas/`, already redacted.
 
-    A `save_*` has happened when it returns: whole, or not at all and raising OSError. Only `append_event` and
+    A `save_*` has happened when it returns: whole, or not at all and raising OSError. Only `append_events` and
     `save_progress` may lose the last moments before a crash.
     """
 
@@ -20,8 +20,8 @@ class RunStore(Protocol):
         """Where things are, for people: `run_dir` and what else there is."""
         ...
 
-    def append_event(self, document: Document) -> None:
-        """Add one event to the stream; must not block."""
+    def append_events(self, documents: Sequence[Document]) -> None:
+        """Add events to the stream, in order; must not block."""
         ...
 
     def append_plan(self, task_id: str, attempt: int, document: Document) -> None:

@@ -16,6 +16,7 @@ from agentcompass.core.runtime.effects import Stop
 
 from ..config.requests import Prepared, prepare
 from ..engine.evaluate import EvaluationResult, evaluate
+from ..engine.loops import run_alone, working_threads
 from ..engine.run import Run
 from ..logs import attached, console
 from ..terminal.reporters import terminal_reporters
@@ -33,14 +34,17 @@ def run(args: argparse.Namespace) -> int:
 
         return dry_run(prepared, args.output)
     with attached(console(prepared.runtime.log_level, prepared.redactor)):
-        result, caught = asyncio.run(_evaluate(prepared))
+        result, caught = run_alone(_evaluate(prepared))
     if args.output == "json":
         print(json.dumps(prepared.redactor.document(result.document()), indent=2, ensure_ascii=False))
     else:
         print_result(result, prepared.redactor)
-    if caught is not None:
-        return 128 + caught
-    return 0 if result.status == "completed" else 1
+    status = 128 + caught if caught is not None else int(result.status != "completed")
+    if working_threads():  # the interpreter would wait for them at its end
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
 def choices(args: argparse.Namespace) -> Choices:
@@ -49,11 +53,10 @@ def choices(args: argparse.Namespace) -> Choices:
     attempts = given(k=number(args.k, "--k", int), strategy=args.attempt_strategy)
     if attempts:
         execution["attempts"] = {**execution.get("attempts", {}), **attempts}
-    patterns = args.retry_pattern_list
     execution |= given(
         task_concurrency=number(args.task_concurrency, "--task-concurrency", int),
         max_retries=number(args.max_retries, "--max-retries", int),
-        retry_pattern_list=None if patterns is None else json_list(patterns, "--retry-pattern-list"),
+        retry_pattern_list=_patterns(args.retry_pattern_list),
         keep_environment=args.keep_environment,
     )
     benchmark = json_object(args.benchmark_params, "--benchmark-params")
@@ -92,6 +95,13 @@ def _runtime(args: argparse.Namespace) -> dict[str, Any]:
             file_log_level=args.file_log_level,
         )
     )
+
+
+def _patterns(text: str | None) -> list[Any] | None:
+    """Return the list that the option was given; ``null`` is an empty one, over whatever the files say."""
+    if text is None:
+        return None
+    return [] if text.strip() == "null" else json_list(text, "--retry-pattern-list")
 
 
 def _ids(text: str | None) -> list[Any] | None:

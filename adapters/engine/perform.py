@@ -68,7 +68,7 @@ class AttemptPerformer:
 
     def _resolve_plan(self, effect: fx.ResolvePlan) -> Plan:
         task = self.job.task
-        asked = _expect(TaskPlan, self._components.benchmark.plan(task), "plan")
+        asked = expect(TaskPlan, self._components.benchmark.plan(task), "plan")
         plan = resolve_plan(self._request, self._parts, task, asked)
         document = self._recorder.plan_document(plan)
         self._recorder.add_plan(task.id, self.job.attempt, document)
@@ -89,7 +89,7 @@ class AttemptPerformer:
 
     async def _prepare_task(self, effect: fx.PrepareTask) -> PreparedTask:
         prepared = await self._components.benchmark.prepare_task(self.job.task, _environment(effect.env))
-        return _expect(PreparedTask, prepared, "prepare_task")
+        return expect(PreparedTask, prepared, "prepare_task")
 
     def _context(self, env: fx.EnvironmentHandle) -> AttemptContext:
         model = self._request.model
@@ -121,14 +121,14 @@ class AttemptPerformer:
     async def _run_task(self, effect: fx.RunTask) -> HarnessResult:
         context = self._context(effect.env)
         result = await self._components.benchmark.run_task(self.job.task, effect.prepared, context)
-        return _expect(HarnessResult, result, "run_task")
+        return expect(HarnessResult, result, "run_task")
 
     async def _kill_processes(self, effect: fx.KillProcesses) -> int:
         return await _environment(effect.env).kill_all()
 
     async def _collect_result(self, effect: fx.CollectResult) -> HarnessResult:
         result = await self._harness.collect_result(effect.session, self._shown(effect.prepared))
-        return _expect(HarnessResult, result, "collect_result")
+        return expect(HarnessResult, result, "collect_result")
 
     async def _close_harness(self, effect: fx.CloseHarness) -> None:
         await self._harness.close_session(effect.session)
@@ -139,7 +139,7 @@ class AttemptPerformer:
     async def _evaluate(self, effect: fx.Evaluate) -> Verdict:
         env = None if effect.env is None else _environment(effect.env)
         verdict = await self._components.benchmark.evaluate(self.job.task, effect.prepared, effect.result, env)
-        return _expect(Verdict, verdict, "evaluate")
+        return expect(Verdict, verdict, "evaluate")
 
     async def _save_retry(self, effect: fx.SaveRetry) -> str:
         job = self.job
@@ -194,7 +194,8 @@ def _environment(handle: Any) -> Environment:
     return environment
 
 
-def _expect(kind: type[T], value: Any, method: str) -> T:
+def expect(kind: type[T], value: Any, method: str) -> T:
+    """Return *value*, which *method* of a component returned, if it is of the right *kind*."""
     if not isinstance(value, kind):
         raise TypeError(f"{method} returned a {type(value).__name__} instead of a {kind.__name__}")
     return value
@@ -208,7 +209,7 @@ def expired(effect: Any) -> PhaseFailed:
     return PhaseFailed(Issue(failure.timeout_severity, failure.phase, failure.timeout_code or failure.code, message))
 
 
-def classified(effect: fx.Effect[Any], exc: Exception) -> Exception:
+def classified(effect: fx.Effect[Any], exc: BaseException) -> BaseException:
     """Return *exc*, which *effect* ended with, as an issue of its phase, with the traceback beside it."""
     failure = effect.failure
     if failure is None or isinstance(exc, PhaseFailed):

@@ -105,7 +105,7 @@ class Player:
             if self._forced or (self._task is not None and self._task.cancelling()):
                 raise
             return None, classified(effect, RuntimeError("the work cancelled itself"))
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:  # a component may not end the process
             return None, classified(effect, exc)
         return outcome, None
 
@@ -119,7 +119,7 @@ class Player:
                 self._task.uncancel()
 
     async def _within(self, work: Awaitable[Any], effect: Any) -> Any:
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(_staying(work))
         try:
             return await self._until(task, effect)
         except (asyncio.CancelledError, PhaseFailed):
@@ -149,6 +149,14 @@ class Player:
             if not task.done():
                 log.error("abandoned work that does not let itself be cancelled: %r", task)
                 task.add_done_callback(_forget_result)
+
+
+async def _staying(work: Awaitable[Any]) -> Any:
+    """Return what *work* returns; an asyncio task of its own would take the loop along when it leaves the process."""
+    try:
+        return await work
+    except SystemExit as exc:
+        raise RuntimeError(f"the work left the process: SystemExit: {exc}") from exc
 
 
 def _forget_result(task: asyncio.Future[Any]) -> None:

@@ -37,19 +37,20 @@ class Recorder:
         self.progress = Progress(info.run_id)
         self._reporters = list(reporters)
         self._snapshot: asyncio.TimerHandle | None = None
+        self._unwritten: list[dict[str, Any]] = []
         self._plan: tuple[Plan, dict[str, Any]] | None = None
         self._writing: set[asyncio.Task[None]] = set()
+        self._warned: set[str] = set()
 
     def emit(self, event: Event) -> None:
-        """Record *event*; a stream that cannot be written warns, and never stops the run."""
+        """Record *event*."""
         self.progress.apply(event)
         document = event_document(event, self.info.run_id)
         if event.payload and event.event != "execution_plan_resolved":  # whose payload is redacted already
             document["payload"] = self.redactor.document(document["payload"])
-        try:
-            self.store.append_event(document)
-        except OSError as exc:
-            log.warning("progress.jsonl could not be written: %s", exc)
+        if not self._unwritten:  # what happens without a pause in between is written at once
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unwritten.append(document)
         for reporter in self._reporters:
             try:
                 reporter.on_event(event, self.progress)
@@ -57,6 +58,15 @@ class Recorder:
                 log.warning("a reporter failed: %s: %s", type(exc).__name__, exc)
         if self._snapshot is None:
             self._snapshot = asyncio.get_running_loop().call_later(SNAPSHOT_SECONDS, self._begin_snapshot)
+
+    def flush(self) -> None:
+        """Write the events of this moment; a stream that cannot be written warns, and never stops the run."""
+        events, self._unwritten = self._unwritten, []
+        try:
+            if events:
+                self.store.append_events(events)
+        except OSError as exc:
+            self._warn("progress.jsonl", exc)
 
     def plan_document(self, plan: Plan) -> dict[str, Any]:
         """Return *plan* as a document; most plans of a run are equal, and share one."""
@@ -66,9 +76,17 @@ class Recorder:
 
     def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> None:
         """Record the plan of an attempt; the run's own record follows at growing intervals."""
-        self.store.append_plan(task_id, attempt, document)
+        try:
+            self.store.append_plan(task_id, attempt, document)
+        except OSError as exc:
+            self._warn("plans.jsonl", exc)
         if self.info.add_plan(task_id, attempt, document):
             self._background(self.save_info())
+
+    def _warn(self, what: str, exc: BaseException) -> None:
+        """Say that *what* is incomplete: once aloud, since it may happen with every event."""
+        log.log(logging.DEBUG if what in self._warned else logging.WARNING, "%s could not be written: %s", what, exc)
+        self._warned.add(what)
 
     async def save_info(self) -> None:
         """Write the run's record as it stands."""
@@ -82,7 +100,7 @@ class Recorder:
     def _written(self, task: asyncio.Task[None]) -> None:
         self._writing.discard(task)
         if not task.cancelled() and (exc := task.exception()):
-            log.warning("a progress file could not be written: %s", exc)
+            self._warn("a progress file", exc)
 
     def _begin_snapshot(self) -> None:
         self._snapshot = None
@@ -97,10 +115,11 @@ class Recorder:
         if self._snapshot is not None:
             self._snapshot.cancel()
             self._snapshot = None
+        self.flush()
         while self._writing:
             await asyncio.gather(*self._writing, return_exceptions=True)
         try:
             await self.store.save_progress(self._redacted_progress())
         except OSError as exc:
-            log.warning("progress.json could not be written: %s", exc)
+            self._warn("progress.json", exc)
         await self.store.close()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_REMOTE_OPEN_QPS
@@ -22,11 +23,12 @@ from agentcompass.core.runtime.effects import Announce, Effect, Stop
 from agentcompass.core.runtime.evaluation import RunOutcome, run_evaluation
 from agentcompass.core.runtime.ledger import Key, Ledger
 from agentcompass.core.scheduling.schedule import Schedule
+from agentcompass.ports.benchmark import LoadedTasks
 from agentcompass.ports.clock import Clock
 from agentcompass.ports.store import RunStore
 
 from .parts import Components
-from .perform import AttemptPerformer
+from .perform import AttemptPerformer, expect
 from .player import Player, StopSignal
 from .pool import Pool
 from .recorder import Recorder, iso_time
@@ -75,7 +77,7 @@ class Run:
         log.info("%s begins: %s", self._recorder.info.run_id, self.store.paths.get("run_dir", ""))
         try:
             with watched():
-                outcome: RunOutcome = await Player(script, self._perform, self.stop).play()
+                outcome = await self._played(asyncio.ensure_future(Player(script, self._perform, self.stop).play()))
         finally:
             if timer is not None:
                 timer.cancel()
@@ -87,6 +89,15 @@ class Run:
             "%s ended: %s%s", self._recorder.info.run_id, outcome.state, f" ({outcome.error})" if outcome.error else ""
         )
         return outcome
+
+    async def _played(self, playing: asyncio.Future[RunOutcome]) -> RunOutcome:
+        """Wait for the script; a caller's cancellation stops the run, and comes out when it has tidied up."""
+        try:
+            return await asyncio.shield(playing)
+        except asyncio.CancelledError:
+            self.stop.set(Stop.INTERRUPTED, "cancelled by the caller")
+            await playing
+            raise
 
     def _expire(self) -> None:
         seconds = self.runtime.timeout_seconds
@@ -100,9 +111,10 @@ class Run:
         self._recorder.emit(event)
 
     async def _load_tasks(self, effect: rx.LoadTasks) -> rx.Loaded:
-        loaded = await in_daemon_thread(self.components.benchmark.load_tasks)
+        loaded = expect(LoadedTasks, await in_daemon_thread(self.components.benchmark.load_tasks), "load_tasks")
         for item in loaded.rejected:
             log.warning("no task: %s: %s", item.where, item.reason)
+        self._recorder.info.reject(loaded.rejected)
         return rx.Loaded(loaded.tasks, tuple(loaded.rejected))
 
     async def _execute_tasks(self, effect: rx.ExecuteTasks) -> rx.Executed:
@@ -194,5 +206,6 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
         except RuntimeError:  # the loop has been closed meanwhile: nobody waits any more
             log.debug("a result came too late")
 
-    threading.Thread(target=call, daemon=True, name="agentcompass-load").start()
+    context = copy_context()  # so that what is logged there is known to be of this run
+    threading.Thread(target=context.run, args=(call,), daemon=True, name="agentcompass-load").start()
     return await future

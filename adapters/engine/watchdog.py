@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 
 log = logging.getLogger("agentcompass.engine")
 PATIENCE_SECONDS = 10.0
@@ -32,7 +33,8 @@ def watched(patience: float = PATIENCE_SECONDS) -> Iterator[None]:
                 answered.wait()
             over.wait(patience)
 
-    threading.Thread(target=watch, daemon=True, name="agentcompass-watchdog").start()
+    context = copy_context()  # so that what is logged there is known to be of this run
+    threading.Thread(target=context.run, args=(watch,), daemon=True, name="agentcompass-watchdog").start()
     try:
         yield
     finally:

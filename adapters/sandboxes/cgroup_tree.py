@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError
 
-from .scan_tree import marker
+from .process_table import marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

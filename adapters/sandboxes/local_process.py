@@ -58,33 +58,31 @@ class HostProcessProvider:
         self._make_tree = make_tree
 
     async def open(self, spec: EnvironmentSpec) -> LocalSession:
-        """Make the private folder, and nothing else: the first command makes what commands need."""
+        """Decide where everything will be; the first use makes the private folder, the first command what it needs."""
         require_possible(spec)
         name = secrets.token_hex(8)
-        private = self._make_private(name)
-        try:
-            workdir = _workdir(private, spec.workdir)
-        except BaseException:
-            remove_skeleton(private, _FOLDERS)
-            raise
+        private = self._place(name)
         return LocalSession(
             private=private,
             folders=_FOLDERS,
-            workdir=workdir,
+            workdir=_workdir(private, spec.workdir),
             variables={**self._variables(private), **self._env, **spec.env},
             limits=self._limits,
+            make=lambda: self._make(private, spec.workdir),
             plant=lambda: self._plant(private, name),
         )
 
     async def check(self) -> str:
         """Say which isolation holds here."""
         try:
-            remove_skeleton(self._make_private(secrets.token_hex(8)), _FOLDERS)
+            probe = self._place(secrets.token_hex(8))
+            self._make(probe, None)
+            remove_skeleton(probe, _FOLDERS)
         except SandboxError as error:
             raise UsageError("root", str(error), "name a folder in which folders can be made") from error
         if not os.access("/bin/sh", os.X_OK):
             raise UsageError("host_process", "there is no /bin/sh here", "use another sandbox")
-        return f"processes on this machine, which its files and its network are open to; {choose_tree()[1]}"
+        return f"processes on this machine, its files and its network open to them; {choose_tree()[1]}"
 
     def _plant(self, private: str, name: str) -> ProcessTree:
         """Make what the commands of a sandbox need, before the first one."""
@@ -97,17 +95,21 @@ class HostProcessProvider:
             self._make_tree = choose_tree()[0]
         return self._make_tree(name)
 
-    def _make_private(self, name: str) -> str:
-        root = os.path.realpath(self._root or tempfile.gettempdir())
-        private = os.path.join(root, f"agentcompass-{name}")
+    def _place(self, name: str) -> str:
+        return os.path.join(os.path.realpath(self._root or tempfile.gettempdir()), f"agentcompass-{name}")
+
+    def _make(self, private: str, workdir: str | None) -> None:
+        """Make the private folder with its working folder."""
+        root = os.path.dirname(private)
         try:
             os.makedirs(root, exist_ok=True)
             os.mkdir(private, 0o700)
             os.mkdir(f"{private}/work")
+            if workdir is not None and not os.path.isabs(workdir):
+                os.makedirs(f"{private}/work/{workdir}", exist_ok=True)
         except OSError as error:
             remove_skeleton(private, _FOLDERS)
             raise SandboxError(f"host_process cannot make folders in {root}: {error.strerror}") from error
-        return private
 
     def _variables(self, private: str) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in self._inherited if name in os.environ}
@@ -117,14 +119,7 @@ class HostProcessProvider:
 def _workdir(private: str, wanted: str | None) -> str:
     """Return the working folder: the private one, a folder in it, or one of the machine's that must be there."""
     workdir = os.path.join(private, "work", wanted or "").rstrip("/")
-    if wanted is None:
-        return workdir
-    if not os.path.isabs(wanted):
-        try:
-            os.makedirs(workdir, exist_ok=True)
-        except OSError as error:
-            raise SandboxError(f"cannot make the workdir {wanted!r}: {error}") from error
-    if not os.path.isdir(workdir):
+    if wanted is not None and os.path.isabs(wanted) and not os.path.isdir(workdir):
         raise UsageError("workdir", f"{wanted!r} is no folder of this machine", "make it, or use a relative path")
     return workdir
 

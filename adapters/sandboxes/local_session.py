@@ -46,12 +46,14 @@ class LocalSession:
         workdir: str,
         variables: Mapping[str, str],
         limits: str,
+        make: Callable[[], None],
         plant: Callable[[], ProcessTree],
     ) -> None:
         self._private = private
         self._folders = folders
         self._workdir = workdir
         self._variables = variables
+        self._make, self._made = make, False
         self._commands = Commands(plant, limits)
         self._jobs: dict[asyncio.Task[Any], Event] = {}
         self._closed = False
@@ -113,10 +115,10 @@ class LocalSession:
         await self._copy(self._path(source), files.resolved(target))
 
     async def remove(self, path: str) -> None:
-        """Remove the file or tree *path*, but no folder that the sandbox itself lies in."""
+        """Remove the file or tree *path* of the private folder; nothing else of the machine is ever removed."""
         place = files.place(self._path(path))
-        if f"{self._private}/".startswith(f"{place.rstrip('/')}/"):
-            raise UsageError("remove", f"the sandbox itself lies in {place}", "name something in the sandbox")
+        if not place.startswith(f"{self._private}/"):
+            raise UsageError("remove", f"{place} is not in the sandbox", "name something in its own folder")
         await self._job(f"remove {path}", partial(files.clear_way, place))
 
     async def kill_all(self) -> int:
@@ -131,6 +133,9 @@ class LocalSession:
         """Kill what runs and remove the private folder."""
         self._closed = True
         if self._released:
+            return
+        if not self._made:
+            self._released = True
             return
         if not (self._commands.used or self._jobs) and files.remove_skeleton(self._private, self._folders):
             self._released = True
@@ -177,8 +182,12 @@ class LocalSession:
         return os.path.join(self._workdir, path).rstrip("/") or "/"
 
     def _require_open(self) -> None:
+        """Refuse a closed sandbox, and make the private folder of one that nothing has used yet."""
         if self._closed:
             raise SandboxError("the sandbox is closed")
+        if not self._made:
+            self._make()
+            self._made = True
 
 
 @contextmanager

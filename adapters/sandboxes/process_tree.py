@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from agentcompass.core.errors import SandboxError
 
 from .cgroup_tree import CgroupTree, own_cgroup
-from .scan_tree import ScanTree, proc_table, ps_table
+from .process_table import Census, ProcTable, PsTable, Table
+from .scan_tree import ScanTree
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -65,8 +66,8 @@ async def extinguish(tree: ProcessTree, branch: str | None, within: float) -> in
     while (alive := await tree.strike(branch)) is not None:
         seen |= alive
         if clock() > deadline:
-            names = ", ".join(map(str, sorted(alive))) or "unknown"
-            raise SandboxError(f"processes that cannot be killed after {within:g} s: {names}")
+            names = ", ".join(map(str, sorted(alive)[:20]))
+            raise SandboxError(f"{len(alive)} processes cannot be killed in {within:g} s: {names}")
         await asyncio.sleep(pause)
         pause = min(2 * pause, 0.05)
     return len(seen)
@@ -81,5 +82,11 @@ def choose_tree() -> tuple[TreeMaker, str]:
     if parent is not None:
         return lambda sandbox: CgroupTree(parent, sandbox), "trees are killed through cgroups"
     if os.path.exists("/proc/self/environ"):
-        return lambda sandbox: ScanTree(sandbox, proc_table), "trees are killed by process group and environment scan"
-    return lambda sandbox: ScanTree(sandbox, ps_table), "trees are killed by process group and what ps shows"
+        return scanning(ProcTable()), "trees are killed by process group and environment scan"
+    return scanning(PsTable()), "trees are killed by process group and what ps shows"
+
+
+def scanning(table: Table) -> TreeMaker:
+    """Return a maker of trees that share their looks at *table*: many commands time out at once."""
+    census = Census(table)
+    return lambda sandbox: ScanTree(sandbox, census)

@@ -6,47 +6,27 @@ What escapes: a process that has cleared its environment, made a session of its 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from signal import SIGKILL, SIGSTOP, Signals
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from agentcompass.core.errors import SandboxError
-
+from .process_table import Census, Process, born, marker
 from .waiting import in_own_thread
 
-MARKER = "AGENTCOMPASS_SANDBOX"  #: the variable that every process of a sandbox has: <sandbox>.<command>
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from subprocess import Popen
 
-_ROUNDS = 50  # looks for processes that forked before they were stopped; more is a fork bomb, to be killed meanwhile
-
-
-def marker(sandbox: str, branch: str) -> Mapping[str, str]:
-    """Return the variable that marks the processes of one command."""
-    return {MARKER: f"{sandbox}.{branch}"}
-
-
-class Process(NamedTuple):
-    """A live process (not a zombie) as a table shows it; *born* tells it from a later one with its id."""
-
-    pid: int
-    parent: int
-    group: int
-    session: int
-    born: str
-    marked: bool
-
-
-Table = Callable[[bytes], list[Process]]  #: returns all processes; those with these bytes in their environment marked
+_ROUNDS = 50  # looks before the killing; whoever still forks then will be stopped in the next strike
 
 
 class ScanTree:
-    """A sandbox whose processes are looked for in *table*: stopped first, so that none can fork away, then killed."""
+    """A sandbox whose processes a *census* shows: they are stopped first, so that none can fork away, then killed."""
 
-    def __init__(self, sandbox: str, table: Table) -> None:
+    def __init__(self, sandbox: str, census: Census) -> None:
         self._sandbox = sandbox
-        self._table = table
+        self._census = census
         self._count = 0
         self._leaders: dict[str, int] = {}
         self._closed: set[str] = set()
@@ -57,14 +37,14 @@ class ScanTree:
         return str(self._count)
 
     def prelude(self, branch: str) -> str:  # noqa: ARG002, RUF100
-        """Return nothing: the mark is in the environment."""
+        """Return nothing to do: the mark is in the environment."""
         return ":"
 
     def variables(self, branch: str) -> Mapping[str, str]:
         """Return the mark."""
         return marker(self._sandbox, branch)
 
-    def rooted(self, branch: str, process: subprocess.Popen[bytes]) -> None:
+    def rooted(self, branch: str, process: Popen[bytes]) -> None:
         """Remember the session that *process* leads."""
         self._leaders[branch] = process.pid
 
@@ -81,9 +61,8 @@ class ScanTree:
 
     async def strike(self, branch: str | None) -> set[int] | None:
         """Stop all, then kill all that were found."""
-        needle = f"\0{MARKER}={self._sandbox}." + ("" if branch is None else f"{branch}\0")
         leaders = {pid for name, pid in self._leaders.items() if branch in (None, name)}
-        return await in_own_thread(partial(_strike, self._table, needle.encode(), leaders))
+        return await in_own_thread(partial(self._strike, branch, leaders))
 
     def sweep(self) -> None:
         """Forget the sessions of commands that have ended."""
@@ -94,88 +73,61 @@ class ScanTree:
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-
-def _strike(table: Table, needle: bytes, leaders: Collection[int]) -> set[int] | None:
-    caught: dict[int, Process] = {}
-    blank = 0
-    for _ in range(_ROUNDS):
-        fresh = [process for process in _members(table(needle), leaders) if process.pid not in caught]
-        _signal(fresh, SIGSTOP)
-        caught.update((process.pid, process) for process in fresh)
-        blank = 0 if fresh else blank + 1
-        # a process shows no environment for a moment while it executes a program: never believe a single look
-        if blank == 2:
-            break
-    _signal(caught.values(), SIGKILL)
-    return set(caught) or None
+    def _strike(self, branch: str | None, leaders: Collection[int]) -> set[int] | None:
+        hunt = Hunt(self._sandbox, branch, leaders)
+        blank = 0
+        for _ in range(_ROUNDS):
+            blank = 0 if hunt.stop(self._census) else blank + 1
+            if blank == (1 if hunt.caught else 2):  # that nothing is left is believed at the second look only
+                break
+        for process in hunt.caught.values():
+            _signal(process, SIGKILL)
+        return set(hunt.caught) or None
 
 
-def _members(processes: Iterable[Process], leaders: Collection[int]) -> list[Process]:
-    children: dict[int, list[Process]] = {}
-    found: dict[int, Process] = {}
-    for process in processes:
-        children.setdefault(process.parent, []).append(process)
-        if process.marked or process.session in leaders or process.group in leaders:
-            found[process.pid] = process
-    queue = list(found)
-    for pid in queue:
-        heirs = [child for child in children.get(pid, ()) if child.pid not in found]
-        found.update((child.pid, child) for child in heirs)
-        queue.extend(child.pid for child in heirs)
-    found.pop(os.getpid(), None)
-    return list(found.values())
+class Hunt:
+    """One search for the processes of a sandbox or a branch: those found are stopped at once, lest they fork away."""
+
+    def __init__(self, sandbox: str, branch: str | None, leaders: Collection[int]) -> None:
+        self.caught: dict[int, Process] = {}
+        self._prefix = f"{sandbox}." if branch is None else ""
+        self._mark = f"{sandbox}.{branch}"
+        self._leaders = leaders
+
+    def stop(self, census: Census) -> bool:
+        """Look once; return whether there was anybody new."""
+        before = len(self.caught)
+        snapshot = census.snapshot()
+        children: dict[int, list[Process]] = {}
+        for process in filter(None, snapshot.values()):
+            children.setdefault(process.parent, []).append(process)
+            self._consider(process)
+        queue = list(self.caught)
+        for pid in queue:
+            queue.extend(child.pid for child in children.get(pid, ()) if self._consider(child))
+        for process in census.arrivals(snapshot):
+            self._consider(process)
+        return len(self.caught) > before
+
+    def _consider(self, process: Process) -> bool:
+        """Stop *process* if it is one of those looked for, and was not found before."""
+        if process.pid in self.caught or process.pid == os.getpid() or not self._wanted(process):
+            return False
+        self.caught[process.pid] = process
+        _signal(process, SIGSTOP)
+        return True
+
+    def _wanted(self, process: Process) -> bool:
+        return (
+            process.session in self._leaders
+            or process.group in self._leaders
+            or process.parent in self.caught
+            or self._mark in process.marks
+            or (self._prefix != "" and any(mark.startswith(self._prefix) for mark in process.marks))
+        )
 
 
-def _signal(processes: Iterable[Process], signal: Signals) -> None:
-    for process in processes:
-        try:
-            if not process.born or process.born == _stat(process.pid)[19]:
-                os.kill(process.pid, signal)
-        except OSError:  # gone; or not ours to kill, and the next look finds it alive
-            continue
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the name, which may hold spaces and brackets: state, parent, ..."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()
-
-
-def _environment(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return b"\0" + file.read() + b"\0"
-    except OSError:  # another user's
-        return b""
-
-
-def proc_table(needle: bytes) -> list[Process]:
-    """Read /proc."""
-    found = []
-    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
-        try:
-            state, parent, group, session, *rest = _stat(pid)
-        except (OSError, ValueError):
-            continue
-        if state not in "ZX":
-            marked = needle in _environment(pid)
-            found.append(Process(pid, int(parent), int(group), int(session), rest[15], marked))
-    return found
-
-
-def ps_table(needle: bytes) -> list[Process]:
-    """Ask ps, where there is no /proc; it shows the environment of one's own processes, words split by blanks."""
-    show_environment = ["-A", "-E", "-ww"] if sys.platform == "darwin" else ["axeww"]
-    shown = subprocess.run(
-        ["ps", *show_environment, "-o", "pid=,ppid=,pgid=,stat=,command="], capture_output=True, check=False
-    )
-    if shown.returncode:
-        raise SandboxError(f"ps: {shown.stderr.decode(errors='replace').strip() or 'failed'}")
-    word = needle.replace(b"\0", b" ")
-    rows = [line.split(None, 4) for line in shown.stdout.splitlines()]
-    found = []
-    for pid, parent, group, state, *command in rows:
-        if not state.startswith((b"Z", b"X")):
-            marked = any(word in b" " + text.rstrip() + b" " for text in command)
-            found.append(Process(int(pid), int(parent), int(group), int(group), "", marked))
-    return found
+def _signal(process: Process, signal: Signals) -> None:
+    if not process.born or process.born == born(process.pid):
+        with suppress(OSError):  # gone; or not ours to kill, and the next look finds it alive
+            os.kill(process.pid, signal)

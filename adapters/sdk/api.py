@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agentcompass.adapters.config.requests import Prepared, prepare
 from agentcompass.adapters.engine.evaluate import EvaluationResult, evaluate
+from agentcompass.adapters.engine.loops import run_alone
 from agentcompass.adapters.logs import attached, console
 from agentcompass.adapters.terminal.reporters import terminal_reporters
 from agentcompass.core.config.layers import merge
@@ -108,10 +109,9 @@ def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _runtime(given: Mapping[str, Any]) -> dict[str, Any]:
-    fields = ("provider_limits", "env_open_qps", "timeout_seconds", "cleanup_grace_seconds")
-    fields += ("progress", "log_level", "file_log_level")
+    fields = "provider_limits env_open_qps timeout_seconds cleanup_grace_seconds progress log_level file_log_level"
     folders = {name: os.fspath(given[name]) for name in ("results_dir", "data_dir") if given[name] is not None}
-    return _given(**{name: given[name] for name in fields}, **folders)
+    return _given(**{name: given[name] for name in fields.split()}, **folders)
 
 
 def _listed(values: Sequence[str] | None) -> list[str] | None:
@@ -174,7 +174,7 @@ def _wait(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return run_alone(work)
     return _in_own_loop(work)
 
 
@@ -185,7 +185,7 @@ def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
 
     def call() -> None:
         try:
-            done.append(asyncio.run(work))
+            done.append(run_alone(work))
         except BaseException as exc:
             failed.append(exc)
 

@@ -6,13 +6,12 @@ at any instant leaves every document readable. Writing happens in a few threads,
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from agentcompass.core.records.jsonable import jsonable
 from agentcompass.core.records.names import safe_name, task_file_name
 from agentcompass.ports.store import Document
 
-_WRITERS = 4
+from .writer import Writer
 
 #: What there is in a run directory, by the role that a result names it with.
 FILES = {
@@ -44,10 +43,9 @@ class JsonRunStore:
 
     def __init__(self, run_dir: Path) -> None:
         self._dir = run_dir
-        self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="agentcompass-store")
+        self._writer = Writer()
         self._streams: dict[str, int] = {}
         self._torn: set[str] = set()  # streams whose last line could not be written whole
-        self._order = asyncio.Lock()  # of the documents that are replaced again and again
         self._made: set[str] = set()
 
     @property
@@ -55,22 +53,22 @@ class JsonRunStore:
         """Where things are."""
         return {"run_dir": str(self._dir), **{role: str(self._dir / name) for role, name in FILES.items()}}
 
-    def append_event(self, document: Document) -> None:
-        """Add one line to ``progress.jsonl``."""
-        self._append("progress.jsonl", document)
+    def append_events(self, documents: Sequence[Document]) -> None:
+        """Add a line each to ``progress.jsonl``."""
+        self._append("progress.jsonl", documents)
 
     def append_plan(self, task_id: str, attempt: int, document: Document) -> None:
         """Add one line to ``plans.jsonl``."""
-        self._append("plans.jsonl", {"task_id": task_id, "attempt": attempt, "plan": document})
+        self._append("plans.jsonl", [{"task_id": task_id, "attempt": attempt, "plan": document}])
 
-    def _append(self, name: str, document: Document) -> None:
+    def _append(self, name: str, documents: Sequence[Document]) -> None:
         stream = self._streams.get(name)
         if stream is None:
             stream = os.open(self._dir / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._streams[name] = stream
-        line = (b"\n" if name in self._torn else b"") + dumps(document) + b"\n"
-        written = os.write(stream, line)
-        if written == len(line):
+        lines = (b"\n" if name in self._torn else b"") + b"".join(dumps(document) + b"\n" for document in documents)
+        written = os.write(stream, lines)
+        if written == len(lines):
             self._torn.discard(name)
         else:  # the next line will end this one first, so that it stays the only one that is lost
             self._torn |= {name} if written else set()
@@ -128,7 +126,7 @@ class JsonRunStore:
 
     async def close(self) -> None:
         """Finish pending writes and close the streams."""
-        await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        await self._writer.close()
         for stream in self._streams.values():
             os.close(stream)
         self._streams.clear()
@@ -146,17 +144,11 @@ class JsonRunStore:
         return path
 
     async def _replace(self, name: str, data: bytes, sync: bool = True) -> None:
-        async with self._order:
-            await self._in_thread(replace_file, f"{self._dir}/{name}", data, sync)
+        await self._in_thread(replace_file, f"{self._dir}/{name}", data, sync)
 
     async def _in_thread(self, function: Callable[..., None], *args: Any) -> None:
-        """Call *function* in a thread; a cancellation waits for it, so that what comes next cannot overtake it."""
-        writing = asyncio.get_running_loop().run_in_executor(self._pool, function, *args)
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.gather(writing, return_exceptions=True)
-            raise
+        """Call *function* in the writer's thread; a write that has begun is finished, whoever is cancelled."""
+        await self._writer.do(partial(function, *args))
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -178,7 +170,7 @@ def dumps(document: Any, indent: int | None = None) -> bytes:
 def _with_lines(document: Document, name: str) -> bytes:
     """Return *document* as indented JSON, but for the entries of the mapping *name*, which are one line each."""
     entries = document.get(name)
-    if not entries:
+    if not entries or len(document) == 1:
         return dumps(document, indent=2)
     head = dumps({key: value for key, value in document.items() if key != name}, indent=2)
     lines = b",\n    ".join(dumps(key) + b": " + dumps(entry) for key, entry in entries.items())

@@ -127,5 +127,8 @@ def retry_document(task: Task, attempt: int, result: RunResult, plan: Plan | Non
         "attempt": attempt,
         **details,
         "issues": [issue_document(issue) for issue in result.issues],
-        "discarded_result": result_document(AttemptRecord(result, int(details["retry"]) - 1, plan)),
+        "discarded_result": {
+            **result_document(AttemptRecord(result, int(details["retry"]) - 1, plan)),
+            "trajectory": result.trajectory or {},  # there is no other file for it
+        },
     }

@@ -47,14 +47,15 @@ def request_document(request: RunRequest) -> dict[str, Any]:
 
 
 def params_document(request: RunRequest) -> dict[str, Any]:
-    """Return the part of the request that a summary needs."""
+    """Return the part of the request that a summary needs, without its unset fields."""
     whole = request_document(request)
-    return {
+    parts = {
         "model": whole.get("model", {}),
         "benchmark": whole["benchmark"],
         "execution": {"attempts": whole["execution"]["attempts"]},
         "output": whole.get("output", {}),
     }
+    return {name: {key: value for key, value in part.items() if value != ""} for name, part in parts.items()}
 
 
 def contract_document(contract: MetricContract) -> dict[str, Any]:

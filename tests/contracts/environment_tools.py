@@ -32,13 +32,17 @@ async def opened(provider: EnvironmentProvider, **spec: Any) -> AsyncIterator[En
 
 
 def run(main: Awaitable[Any], within: float = 30.0) -> Any:
-    """Run *main* on a loop of its own; a test that hangs fails."""
+    """Run *main* on a loop of its own; a test fails that hangs, or leaves an error for the loop to report."""
+    reported: list[dict[str, Any]] = []
 
     async def bounded() -> Any:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
         async with asyncio.timeout(within):
             return await main
 
-    return asyncio.run(bounded())
+    result = asyncio.run(bounded())
+    assert [] == reported
+    return result
 
 
 def in_sandbox(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

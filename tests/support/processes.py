@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import uuid
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -31,6 +33,13 @@ class Mark:
             except OSError:  # it has ended, or is not ours
                 continue
         return found
+
+
+    def kill(self) -> None:
+        """End what a test has let live on purpose."""
+        for process in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 def until(condition: Callable[[], object], seconds: float = 30.0) -> None:

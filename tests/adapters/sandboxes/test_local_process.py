@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from contracts.environment import EnvironmentContract
 from contracts.environment_commands import KillContract
-from contracts.environment_tools import alive, beat, opened, run, until
+from contracts.environment_tools import LIMIT, alive, beat, opened, run, until
 
 from agentcompass.adapters.sandboxes.cgroup_tree import CgroupTree
 from agentcompass.adapters.sandboxes.local_process import HostProcessProvider
-from agentcompass.adapters.sandboxes.scan_tree import ScanTree, proc_table, ps_table
+from agentcompass.adapters.sandboxes.process_table import ProcTable, PsTable
+from agentcompass.adapters.sandboxes.process_tree import scanning
 
 
 class TestWithCgroups(EnvironmentContract):
@@ -53,6 +54,18 @@ class TestWithCgroups(EnvironmentContract):
         run(main())
         assert [] == self.leftovers(provider)
 
+    def test_command_that_left_its_cgroup_is_killed(self, provider: HostProcessProvider, cgroup: Path) -> None:
+        """The command itself is our child, wherever it has moved."""
+
+        async def main() -> None:
+            async with opened(provider) as env:
+                result = await env.exec(f"echo 0 >{cgroup}/cgroup.procs; {beat('heart')}", timeout=LIMIT)
+
+                assert result.timed_out
+                assert not await alive(env, "heart")
+
+        run(main())
+
     def test_cgroups_of_ended_commands_do_not_pile_up(self, provider: HostProcessProvider, cgroup: Path) -> None:
         """A command's cgroup goes with it."""
 
@@ -74,10 +87,24 @@ class TestWithEnvironmentScan(EnvironmentContract):
         self.traces = traces
         if not Path("/proc/self/environ").exists():
             pytest.skip("there is no /proc here")
-        return HostProcessProvider(root=str(root), make_tree=lambda name: ScanTree(name, proc_table))
+        return HostProcessProvider(root=str(root), make_tree=scanning(ProcTable()))
 
     def leftovers(self, provider: HostProcessProvider) -> list[str]:
         return self.traces()
+
+    def test_process_that_is_never_the_same_is_killed(self, provider: HostProcessProvider) -> None:
+        """A process that goes on by forking, and is gone before it can be signalled, is run down."""
+
+        async def main() -> None:
+            async with opened(provider) as env:
+                await env.write_file("hare", b"echo >>heart\nsetsid sh hare &\n")
+                await env.exec("sh hare >/dev/null 2>&1 &")
+                await until(lambda: alive(env, "heart"))
+
+                assert 1 <= await env.kill_all()
+                assert not await alive(env, "heart")
+
+        run(main())
 
     def test_cleared_environment_is_no_escape(self, provider: HostProcessProvider) -> None:
         """A process is also known by its session, and by its parent."""
@@ -101,4 +128,4 @@ class TestWithPs(KillContract):
 
     @pytest.fixture
     def provider(self, root: Path) -> HostProcessProvider:
-        return HostProcessProvider(root=str(root), make_tree=lambda name: ScanTree(name, ps_table))
+        return HostProcessProvider(root=str(root), make_tree=scanning(PsTable()))

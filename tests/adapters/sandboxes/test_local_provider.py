@@ -19,8 +19,9 @@ def test_private_folders(root: Path) -> None:
 
     async def main() -> None:
         async with opened(HostProcessProvider(root=str(root))) as env:
-            (private,) = root.iterdir()
+            assert [] == list(root.iterdir())  # thousands of attempts never use theirs
             result = await env.exec('cd && pwd && cd "$TMPDIR" && pwd && touch x && echo ~')
+            (private,) = root.iterdir()
 
             assert f"{private}/home\n{private}/tmp\n{private}/home\n".encode() == result.stdout
             assert f"{private}/work" == env.workdir
@@ -109,13 +110,18 @@ def test_workdir_may_be_chosen(root: Path, tmp_path: Path) -> None:
 
 
 def test_unusable_root_is_named(tmp_path: Path) -> None:
-    """A root in which nothing can be made is a clear error, at opening and in the check."""
+    """A root in which nothing can be made is a clear error, at the first use and in the check."""
     blocked = tmp_path / "file" / "root"
     blocked.parent.write_bytes(b"")
     provider = HostProcessProvider(root=str(blocked))
 
-    with pytest.raises(SandboxError, match=f"cannot make folders in {blocked}"):
-        run(provider.open(EnvironmentSpec()))
+    async def main() -> None:
+        async with opened(provider) as env:
+            for use in (env.exec("true"), env.write_file("x", b""), env.exec("true")):
+                with pytest.raises(SandboxError, match=f"cannot make folders in {blocked}"):
+                    await use
+
+    run(main())
     with pytest.raises(UsageError, match=f"root: .*{blocked}.*name a folder"):
         run(provider.check())
 
