@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from agentcompass.adapters.config.requests import Prepared as Prepared
     from agentcompass.adapters.engine.evaluate import EvaluationResult as EvaluationResult
     from agentcompass.adapters.engine.run import Run as Run
-    from agentcompass.adapters.sdk.api import async_run_evaluation as async_run_evaluation
-    from agentcompass.adapters.sdk.api import build_run_request as build_run_request
-    from agentcompass.adapters.sdk.api import run_evaluation as run_evaluation
-    from agentcompass.adapters.sdk.api import run_request as run_request
     from agentcompass.core.errors import AgentCompassError as AgentCompassError
     from agentcompass.core.errors import PhaseFailed as PhaseFailed
     from agentcompass.core.errors import RunFailedError as RunFailedError
@@ -29,6 +25,11 @@ if TYPE_CHECKING:
     from agentcompass.core.model.component import Component as Component
     from agentcompass.core.model.component import parameters as parameters
     from agentcompass.ports.hookspecs import hookimpl as hookimpl
+
+    from .api import async_run_evaluation as async_run_evaluation
+    from .api import build_run_request as build_run_request
+    from .api import run_evaluation as run_evaluation
+    from .api import run_request as run_request
 
 _HOMES = {
     "AgentCompassError": "agentcompass.core.errors",
@@ -40,17 +41,15 @@ _HOMES = {
     "RunFailedError": "agentcompass.core.errors",
     "SandboxError": "agentcompass.core.errors",
     "UsageError": "agentcompass.core.errors",
-    "async_run_evaluation": "agentcompass.adapters.sdk.api",
-    "build_run_request": "agentcompass.adapters.sdk.api",
+    "async_run_evaluation": "agentcompass.api",
+    "build_run_request": "agentcompass.api",
     "hookimpl": "agentcompass.ports.hookspecs",
     "parameters": "agentcompass.core.model.component",
-    "run_evaluation": "agentcompass.adapters.sdk.api",
-    "run_request": "agentcompass.adapters.sdk.api",
+    "run_evaluation": "agentcompass.api",
+    "run_request": "agentcompass.api",
 }
 
-__all__ = [  # noqa: PLE0604, RUF022  (the table above is the list)
-    *_HOMES
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

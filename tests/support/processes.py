@@ -34,7 +34,6 @@ class Mark:
                 continue
         return found
 
-
     def kill(self) -> None:
         """End what a test has let live on purpose."""
         for process in self.alive():
