@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 
 from agentcompass.adapters.config.requests import prepare
-from agentcompass.adapters.engine import compose
 from agentcompass.adapters.engine.evaluate import evaluate
 from agentcompass.adapters.engine.host import BUILTIN, Host
 from agentcompass.adapters.stores import json_files
@@ -102,7 +101,7 @@ def _floor(run_dir: Path, target: Path) -> float:
 def measure(concurrency: int) -> dict[str, float]:
     folder = Path(tempfile.mkdtemp(prefix="noop-"))
     written = {"bytes": 0}
-    original_replace, original_write = json_files.replace_file, os.write
+    original_replace = json_files.replace_file
 
     def counting(path, data, sync=True):
         written["bytes"] += len(data)
@@ -138,9 +137,7 @@ def main() -> None:
     if args.one is not None:
         print(json.dumps(measure(args.one)))
         return
-    print(
-        f"{'tasks':>7} {'conc.':>6} {'CPU ms':>8} {'floor':>7} {'ratio':>6} {'wall s':>7} {'MB':>6} {'written/kept':>13}"
-    )
+    print("  tasks  conc.   CPU ms   floor  ratio  wall s     MB  written/kept")
     for tasks in args.tasks:
         for concurrency in args.concurrency:
             done = subprocess.run(
