@@ -26,6 +26,7 @@ def register_environments() -> tuple[Component, ...]:
                 env={
                     "type": "object",
                     "additionalProperties": {"type": "string"},
+                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
                     "default": {},
                     "description": "Environment variables for every command.",
                 },
@@ -37,7 +38,7 @@ def register_environments() -> tuple[Component, ...]:
                 },
                 memory_mb={**_LIMIT, "description": "Address space of one process, in MiB; null for no limit."},
                 file_mb={**_LIMIT, "description": "Size of one file, in MiB; null for no limit."},
-                open_files={**_LIMIT, "description": "Open files of one process; null for the machine's limit."},
+                open_files={**_LIMIT, "minimum": 8, "description": "Open files of one process; null for the machine's limit."},
             ),
         ),
     )

@@ -44,6 +44,7 @@ def test_files_are_read(tmp_path, name, text, value):
         ("c.yaml", "a: 1\nb: 2\na: 3\n", "the key 'a' is there twice"),
         ("c.yaml", "execution:\n  max_retries: 1\n  max_retries: 2\n", "line 3, column 3"),
         ("c.yaml", "a: {x: 1, 'x': 2}\n", "the key 'x' is there twice"),
+        ("c.yaml", "x: &x {a: 1}\ny: {<<: *x, <<: *x}\n", "the key '<<' is there twice"),
         ("c.yaml", "a: 2024-13-45\n", "is not YAML: month must be in 1..12"),
         ("c.yaml", "? [a]\n: 1\n", "is not YAML"),
         ("c.yaml", "a: !!python/object:os.system x\n", "could not determine a constructor"),
