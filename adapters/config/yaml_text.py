@@ -6,8 +6,6 @@ from typing import Any
 
 import yaml
 
-_MERGE = "tag:yaml.org,2002:merge"
-
 
 class _Loader(yaml.SafeLoader):
     """A safe loader that refuses what PyYAML would let the last one win."""
@@ -16,7 +14,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
-            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE else None
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name is not None and name in seen:
                 raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark)
             seen.add(name)

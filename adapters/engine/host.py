@@ -59,7 +59,7 @@ class Host:
                 continue
             try:
                 self._add(entry.name, entry.load())
-            except Exception as exc:  # a plugin may raise anything
+            except (Exception, SystemExit) as exc:  # a plugin may raise anything
                 self.broken[entry.name] = f"{type(exc).__name__}: {exc}"
 
     def _add(self, name: str, plugin: object) -> None:
@@ -125,4 +125,6 @@ def _components(manager: pluggy.PluginManager, plugin: str) -> Iterator[Register
             for component in batch:
                 if not isinstance(component, Component):
                     raise TypeError(f"register_{kind.plural} returned {component!r}, which is no Component")
+                if not isinstance(component.id, str) or not component.id.strip():
+                    raise ValueError(f"register_{kind.plural} returned a component with the id {component.id!r}")
                 yield Registered(kind, component, plugin)

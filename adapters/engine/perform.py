@@ -150,7 +150,7 @@ class AttemptPerformer:
 
     async def _save_attempt(self, effect: fx.SaveAttempt) -> FinishedTask | None:
         job, redactor = self.job, self._recorder.redactor
-        record = AttemptRecord(effect.result, effect.retries, effect.plan)
+        record = AttemptRecord(effect.result, effect.retries, effect.plan, effect.discarded)
         document = redactor.document(attempt_document(job.task, job.attempt, record))
         trajectory = effect.result.trajectory
         redacted = None if trajectory is None else redactor.document(trajectory)

@@ -48,6 +48,8 @@ class Recorder:
         document = event_document(event, self.info.run_id)
         if event.payload and event.event != "execution_plan_resolved":  # whose payload is redacted already
             document["payload"] = self.redactor.document(document["payload"])
+        if event.category:
+            document["category"] = self.redactor.text(event.category)
         if not self._unwritten:  # what happens without a pause in between is written at once
             asyncio.get_running_loop().call_soon(self.flush)
         self._unwritten.append(document)

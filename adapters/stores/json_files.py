@@ -1,7 +1,7 @@
 """A run as a folder of JSON files, each replaced whole or only added to.
 
 Documents go to a temporary file, are synced, and take the old one's place; the streams get one write per line. A kill
-at any instant leaves every document readable. Writing happens in a few threads, so the event loop never waits.
+at any instant leaves every document readable. Writing happens in a thread of its own, so the event loop never waits.
 """
 
 from __future__ import annotations

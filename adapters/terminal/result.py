@@ -45,7 +45,10 @@ def usage_text(report: MetricReport) -> str:
         if totals.get(name) is not None
     ]
     cost = totals.get("cost_usd")
-    return ", ".join([*tokens, *([f"${cost:,.4f}"] if cost is not None else [])])
+    lost = [totals.get(f"discarded_{name}_tokens") for name in ("prompt", "completion")]
+    discarded = sum(amount for amount in lost if amount is not None)
+    retried = [f"{discarded:,.0f} more tokens in executions that were retried"] if discarded else []
+    return ", ".join([*tokens, *([f"${cost:,.4f}"] if cost is not None else []), *retried])
 
 
 def duration(seconds: float) -> str:

@@ -31,6 +31,7 @@ class Observation:
 
     *attempt* counts from 1. *metrics* holds checked values by metric id. *severity* is the gravest of the final issues.
     *retries* counts discarded executions. *usage* and *seconds* (wall time) are None where unknown.
+    *discarded* is what the discarded executions consumed, beside *usage*.
     """
 
     task_id: str
@@ -40,3 +41,4 @@ class Observation:
     retries: int
     usage: Usage
     seconds: float | None
+    discarded: Usage = Usage()

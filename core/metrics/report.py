@@ -176,7 +176,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the attempts in the scores consumed; discarded executions appear in the retry counts only.
+    """What the attempts in the scores consumed; what retries discarded is told apart, as `discarded_*`.
 
     *tasks* have all their attempts: only those enter means. *attempts* have finished. *cost_per_success* is US dollars,
     over the *priced_successes* among the attempts with a known cost. *seed* and *resamples* are the bootstrap's.

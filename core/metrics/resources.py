@@ -26,6 +26,9 @@ _QUANTITIES: tuple[tuple[str, str, Reader], ...] = (
     ("completion_tokens", "tokens", lambda seen: seen.usage.completion_tokens),
     ("model_calls", "calls", lambda seen: seen.usage.model_calls),
     ("cost_usd", "USD", lambda seen: seen.usage.cost_usd),
+    ("discarded_prompt_tokens", "tokens", lambda seen: seen.discarded.prompt_tokens),
+    ("discarded_completion_tokens", "tokens", lambda seen: seen.discarded.completion_tokens),
+    ("discarded_cost_usd", "USD", lambda seen: seen.discarded.cost_usd),
 )
 
 

@@ -117,4 +117,5 @@ def _observation(
         count(0)(attempt["retry_count"], "retry_count"),
         Usage(**attempt.get("usage", {})),
         round(sum(seconds.values()), 6) if seconds else None,
+        Usage(**attempt.get("discarded_usage", {})),
     )

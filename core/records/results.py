@@ -79,6 +79,7 @@ def result_document(record: AttemptRecord) -> dict[str, Any]:
             "harness": {"telemetry": dict(result.telemetry)} if result.telemetry else {},
         },
         "usage": usage_document(result.usage),
+        "discarded_usage": usage_document(record.discarded),
         "seconds": dict(result.seconds),
         "killed_processes": result.killed_processes,
         "limits": limits_document(record.plan) if record.plan else {},

@@ -17,6 +17,7 @@ from ..errors import PhaseFailed
 from ..metrics.contract import MetricInvalidError, check
 from ..model.issue import Issue, IssuePhase, Severity
 from ..model.plan import EvaluationMode, Plan, RetryPolicy
+from ..model.result import Usage
 from ..model.task import Task
 from .effects import (
     Announce,
@@ -51,7 +52,7 @@ class Job:
     """One execution to be done: of which attempt, after how many retries, and what is already known.
 
     *opens_task* says that it is the first of its task. *notes* holds what came before the grading when only that is
-    to be repeated.
+    to be repeated. *discarded* is what executions that retries replaced have consumed.
     """
 
     task: Task
@@ -64,6 +65,7 @@ class Job:
     retries: int = 0
     plan: Plan | None = None
     notes: Notes | None = None
+    discarded: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ async def run_attempt(job: Job) -> Step:
     except Cancelled:
         notes.cancelled = True
     if notes.cancelled:  # whatever failed while tidying up
-        await SaveAttempt(plan, notes.result(), job.retries)
+        await SaveAttempt(plan, notes.result(), job.retries, job.discarded)
         return GivenUp()
     return await _conclude(job, plan, notes)
 
@@ -117,7 +119,7 @@ async def _conclude(job: Job, plan: Plan | None, notes: Notes) -> Step:
     if again:
         return await _retry(job, plan, notes, again, policy.max_retries)
     result = notes.result()
-    finished = await SaveAttempt(plan, result, job.retries)
+    finished = await SaveAttempt(plan, result, job.retries, job.discarded)
     failed = result.severity is Severity.FATAL
     await Announce("attempt_finished", status="failed" if failed else "completed")
     if finished:
@@ -144,9 +146,8 @@ async def _retry(job: Job, plan: Plan | None, notes: Notes, again: retry.Retry, 
         "phase_changed", phase=Phase.RETRY_WAIT, payload={"retry_delay_seconds": details["retry_delay_seconds"]}
     )
     kept = notes.without_grading() if again.scope is retry.Scope.EVALUATE else None
-    following = Job(
-        job.task, job.attempt, job.index, job.total, job.policy, job.identity, False, again.number, plan, kept
-    )
+    spent = job.discarded if kept else job.discarded.plus(notes.collected.usage)  # money spent stays spent
+    following = replace(job, opens_task=False, retries=again.number, plan=plan, notes=kept, discarded=spent)
     return Again(following, again.delay)
 
 

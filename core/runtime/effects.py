@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NewType, TypeVar
 from ..model.environment import EnvironmentSpec
 from ..model.issue import IssuePhase, Severity
 from ..model.plan import Plan
-from ..model.result import HarnessResult, RunResult, Verdict
+from ..model.result import HarnessResult, RunResult, Usage, Verdict
 from ..model.task import PreparedTask
 
 if TYPE_CHECKING:
@@ -236,6 +236,7 @@ class SaveAttempt(Effect["FinishedTask | None"]):
     plan: Plan | None
     result: RunResult
     retries: int
+    discarded: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ..metrics.observation import Observation
 from ..model.issue import Severity, worst
 from ..model.plan import Plan, RetryPolicy
 from ..model.request import Execution, Strategy
-from ..model.result import RunResult
+from ..model.result import RunResult, Usage
 from ..model.task import Task
 from .attempt import Job
 
@@ -31,11 +31,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """A final attempt: its result, the retries that it took, the plan that it followed (None if planning failed)."""
+    """A final attempt: its result, the retries that it took, the plan that it followed (None if planning failed).
+
+    *discarded* is what the executions that retries replaced have consumed.
+    """
 
     result: RunResult
     retries: int
     plan: Plan | None
+    discarded: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,7 @@ class Ledger:
                 record.retries,
                 result.usage,
                 round(sum(result.seconds.values()), 6) if result.seconds else None,
+                record.discarded,
             )
         )
         if self._stops_early and state.succeeded:

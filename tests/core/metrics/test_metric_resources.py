@@ -48,6 +48,9 @@ def test_every_quantity_has_mean_and_total(observe):
         "completion_tokens": (20.0, 40),
         "model_calls": (3.0, 6),
         "cost_usd": (0.5, 1.0),
+        "discarded_prompt_tokens": (None, None),
+        "discarded_completion_tokens": (None, None),
+        "discarded_cost_usd": (None, None),
     } == {each.id: (each.mean, each.total) for each in resources.quantities}
     assert int is type(quantity(resources, "prompt_tokens").total)
 
