@@ -49,6 +49,8 @@ def _json(text: str, option: str, mend: str) -> Any:
         return json.loads(text)
     except ValueError as exc:
         raise UsageError(option, f"{_short(text)} is not JSON ({exc})", mend) from None
+    except RecursionError:
+        raise UsageError(option, f"{_short(text)} is nested too deeply", mend) from None
 
 
 def _short(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,8 +54,11 @@ class OpenAIChatModel:
             reason = exc.__cause__ or exc
             message = f"{self._client.base_url} cannot be reached: {type(reason).__name__}: {reason}"
             raise _failed(Severity.FATAL, "model_failed", message) from exc
-        except (openai.OpenAIError, ValueError) as exc:
+        except openai.OpenAIError as exc:
             raise _failed(Severity.ERROR, "model_failed", f"{type(exc).__name__}: {exc}") from exc
+        except ValueError as exc:
+            message = f"the endpoint's answer is no JSON ({type(exc).__name__}: {exc})"
+            raise _failed(Severity.ERROR, "model_invalid_output", message) from exc
         return completion_of(answer)
 
     async def close(self) -> None:
@@ -116,7 +120,7 @@ def _usage(counts: Mapping[str, Any]) -> Usage:
         cached_tokens=_count(details.get("cached_tokens")),
         completion_tokens=_count(counts.get("completion_tokens")),
         model_calls=1,
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost_usd=float(cost) if isinstance(cost, int | float) and 0 <= cost < math.inf else None,
     )
 
 

@@ -131,7 +131,7 @@ async def _conclude(job: Job, plan: Plan | None, notes: Notes) -> Step:
 
 
 async def _retry(job: Job, plan: Plan | None, notes: Notes, again: retry.Retry, max_retries: int) -> Again:
-    stage = next(reversed(notes.seconds), "plan") if again.scope is retry.Scope.ATTEMPT else "evaluate"
+    stage = notes.failed_in or notes.phase
     details = {
         "retry": again.number,
         "max_retries": max_retries,
@@ -245,7 +245,7 @@ async def _grade(plan: Plan, notes: Notes, env: EnvironmentHandle | None) -> Non
         checked = check(plan.metrics, verdict.metrics)
     except MetricInvalidError as invalid:
         notes.judge(replace(verdict, metrics={}))
-        notes.issues.append(Issue(Severity.FATAL, IssuePhase.EVALUATE, "metric_invalid", str(invalid)))
+        notes.fail(PhaseFailed(Issue(Severity.FATAL, IssuePhase.EVALUATE, "metric_invalid", str(invalid))))
     else:
         notes.judge(replace(verdict, metrics=checked))
 
@@ -267,6 +267,7 @@ async def _enter(phase: Phase) -> None:
 
 
 async def _timed(notes: Notes, phase: Phase, effect: Awaitable[T]) -> T:
+    notes.phase = phase
     began = await ReadStopwatch()
     try:
         return await effect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,10 +27,12 @@ class Notes:
     retry_after: float | None = None
     cancelled: bool = False
     inferred: bool = False
+    phase: str = "plan"
+    failed_in: str | None = None  #: the phase in which the first FATAL or ERROR was detected
 
     def fail(self, failure: PhaseFailed) -> None:
         """Take down what a phase failed with."""
-        self.issues.append(failure.issue)
+        self._take((failure.issue,))
         if failure.diagnostics:
             self.diagnostics.append(failure.diagnostics)
         if failure.retry_after is not None:
@@ -39,12 +41,18 @@ class Notes:
     def collect(self, collected: HarnessResult) -> None:
         """Take down what the harness brought back."""
         self.collected = collected
-        self.issues.extend(collected.issues)
+        self._take(collected.issues)
 
     def judge(self, verdict: Verdict) -> None:
         """Take down what the grader says."""
         self.metrics, self.evidence = verdict.metrics, verdict.evidence
-        self.issues.extend(verdict.issues)
+        self._take(verdict.issues)
+
+    def _take(self, issues: Iterable[Issue]) -> None:
+        for issue in issues:
+            self.issues.append(issue)
+            if self.failed_in is None and issue.severity is not Severity.WARNING:
+                self.failed_in = self.phase
 
     @property
     def gradeable(self) -> bool:
@@ -54,7 +62,9 @@ class Notes:
     def without_grading(self) -> Notes:
         """Return what was known before the grading, for another one."""
         kept = [issue for issue in self.issues if issue.phase != "evaluate"]
-        return replace(self, issues=kept, metrics={}, evidence={}, retry_after=None, seconds=dict(self.seconds))
+        return replace(
+            self, issues=kept, metrics={}, evidence={}, retry_after=None, seconds=dict(self.seconds), failed_in=None
+        )
 
     def result(self) -> RunResult:
         """Return the account so far as a value."""

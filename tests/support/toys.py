@@ -365,6 +365,7 @@ class Toys:
         tasks: Mapping[str, Any],
         *,
         harness: str = "toy",
+        model: str | None = None,
         harness_params: Mapping[str, Any] | None = None,
         env_params: Mapping[str, Any] | None = None,
         execution: Mapping[str, Any] | None = None,
@@ -379,7 +380,7 @@ class Toys:
             "--execution-params": rules,
         }
         options = [word for name, value in given.items() for word in (name, json.dumps(value))]
-        return ["toy", harness, "--env", "toy", *options]
+        return ["toy", harness, *([model] if model else []), "--env", "toy", *options]
 
     def run(self, tasks: Mapping[str, Any], *options: str, quiet: bool = True, **more: Any) -> Ran:
         """Run *tasks*; *options* are of the command line, *more* of `words`."""
