@@ -100,14 +100,17 @@ class JsonRunStore:
         await self._in_thread(self._save_attempt, task_id, attempt, document, trajectory)
 
     def _save_attempt(self, task_id: str, attempt: int, document: Document, trajectory: Document | None) -> None:
-        folder = self._make("attempts", task_file_name(task_id), str(attempt))
+        folder = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
         if trajectory is not None:
             replace_file(f"{folder}/trajectory.json", dumps(trajectory, indent=2))
         replace_file(f"{folder}/result.json", dumps(document))
 
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
         """Save ``attempts/<task>/<n>/retries/<retry>.<stage>.json``."""
-        parts, name = ("attempts", task_file_name(task_id), str(attempt), "retries"), f"{retry}.{safe_name(stage)}.json"
+        parts, name = (
+            ("attempts", for_disk(task_file_name(task_id)), str(attempt), "retries"),
+            f"{retry}.{safe_name(stage)}.json",
+        )
 
         def save() -> None:
             replace_file(f"{self._make(*parts)}/{name}", dumps(document, indent=2))
@@ -117,7 +120,7 @@ class JsonRunStore:
 
     async def save_task(self, task_id: str, failed: bool, document: Document) -> None:
         """Save ``details/<task>.json``, or ``details/_error_<task>.json`` for a task that failed."""
-        name = f"{'_error_' if failed else ''}{task_file_name(task_id)}.json"
+        name = f"{'_error_' if failed else ''}{for_disk(task_file_name(task_id))}.json"
 
         def save() -> None:
             replace_file(f"{self._make('details')}/{name}", dumps(document))
@@ -177,6 +180,11 @@ def _with_lines(document: Document, name: str) -> bytes:
     return head[: -len(b"\n}")] + b",\n  " + dumps(name) + b": {\n    " + lines + b"\n  }\n}"
 
 
+def for_disk(name: str) -> str:
+    """Return *name* so that the system gets its UTF-8, whatever the locale says of file names."""
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
+
+
 def replace_file(path: str, data: bytes, sync: bool = True) -> None:
     """Put *data* in the place of *path*, whole or not at all."""
     folder, name = os.path.split(path)
@@ -206,10 +214,10 @@ def reserve(results_dir: str, levels: tuple[str, ...], run_id: str, exact: bool)
     Raises:
         UsageError: the results folder cannot be written, or the id is taken.
     """
-    parent = Path(results_dir, *levels).absolute()
+    parent = Path(results_dir, *map(for_disk, levels)).absolute()
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        return _reserve_in(parent, run_id, exact)
+        return _reserve_in(parent, for_disk(run_id), exact)
     except (OSError, ValueError) as exc:  # ValueError: a path that no system takes
         reason = getattr(exc, "strerror", None) or str(exc)
         raise UsageError(

@@ -146,7 +146,12 @@ def test_what_cannot_get_better_is_not_repeated(status, calls):
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [({"retry-after": "17"}, 17.0), ({"retry-after": "0.5"}, 0.5), ({"retry-after": "Wed, 21 Oct 2026"}, None), ({}, None)],
+    [
+        ({"retry-after": "17"}, 17.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "Wed, 21 Oct 2026"}, None),
+        ({}, None),
+    ],
 )
 def test_a_wish_to_be_left_alone_is_passed_on(header, seconds):
     """So that the runtime's own retry honours it."""
