@@ -61,7 +61,7 @@ async def _answer(host: Host, registered: Registered) -> tuple[bool, str]:
         return True, await provider.check()
     except AgentCompassError as exc:
         return False, str(exc)
-    except Exception as exc:  # a third party's provider may raise anything
+    except (Exception, SystemExit) as exc:  # a third party's provider may raise anything
         return False, f"{type(exc).__name__}: {exc}"
 
 

@@ -122,4 +122,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     Raises:
         UsageError: it is wrong.
     """
-    return build_parser().parse_args(argv)
+    parser = build_parser()
+    args, rest = parser.parse_known_args(argv)
+    if args.command == "run" and args.model is None and rest and not rest[0].startswith("-"):
+        args.model = rest.pop(0)  # it came after options, where older versions of argparse do not look for it
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.contract import require_strategy
@@ -61,10 +60,14 @@ class Components:
             raise UsageError("harness", f"{request.benchmark.id} needs a harness", "see: agentcompass list harness")
 
     async def close(self) -> None:
-        """Release what the run shared; a failure is logged."""
-        closers: list[Any] = [self.model] if self.model is not None else []
-        for closer in closers:
+        """Release what the run shared, and let the observers go; a failure is logged."""
+        if self.model is not None:
             try:
-                await closer.close()
+                await self.model.close()
             except Exception as exc:
                 log.warning("closing the model client failed: %s: %s", type(exc).__name__, exc)
+        for reporter in self.reporters:
+            try:
+                reporter.close()
+            except Exception as exc:
+                log.warning("closing a reporter failed: %s: %s", type(exc).__name__, exc)

@@ -123,7 +123,7 @@ class Player:
         try:
             return await self._until(task, effect)
         except (asyncio.CancelledError, PhaseFailed):
-            if effect.acquires and task.done() and not task.cancelled() and task.exception() is None:
+            if task.done() and not task.cancelled() and task.exception() is None and effect.acquires:
                 return task.result()
             raise
 

@@ -83,8 +83,6 @@ class Run:
                 timer.cancel()
             await self._recorder.close()
             await self.components.close()
-            for reporter in self.components.reporters:
-                reporter.close()
         log.info(
             "%s ended: %s%s", self._recorder.info.run_id, outcome.state, f" ({outcome.error})" if outcome.error else ""
         )

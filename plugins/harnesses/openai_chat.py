@@ -14,7 +14,7 @@ from agentcompass.core.model.task import Message, PreparedTask
 from agentcompass.ports.harness import AttemptContext, Harness
 from agentcompass.ports.model import Completion
 
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[`~]*[ \t\r]*$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(slots=True)

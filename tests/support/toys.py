@@ -118,10 +118,9 @@ class Board:
             except asyncio.CancelledError:
                 await asyncio.sleep(3600)
         elif head == "crowd":
-            waiting = 0.0
-            while self.active[step] < int(rest) and waiting < PATIENCE:
+            over = asyncio.get_running_loop().time() + PATIENCE
+            while self.active[step] < int(rest) and asyncio.get_running_loop().time() < over:
                 await asyncio.sleep(0.005)
-                waiting += 0.005
         elif head == "stop":
             self.stop()
             await asyncio.sleep(0)
