@@ -120,7 +120,8 @@ class Redactor:
         forms = set(self._secrets)
         for secret in map(str.strip, secrets):
             if len(secret) >= SHORTEST:
-                forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+                forms |= {secret, repr(secret)[1:-1]}
+                forms |= {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
         self._secrets = tuple(sorted(forms, key=lambda secret: (-len(secret), secret)))
         self._keys.clear()
 

@@ -112,9 +112,16 @@ def components() -> str:
     return "\n".join(rows)
 
 
+def example_benchmark() -> str:
+    """Return the benchmark of the example distribution, which the tests install and run."""
+    path = DOCS.parent / "tests" / "third_party" / "agentcompass_example" / "sums.py"
+    return f"```python\n{path.read_text('utf-8').strip()}\n```"
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "attempt-diagram": attempt_diagram,
     "components": components,
+    "example-benchmark": example_benchmark,
     "fields-execution": lambda: fields(EXECUTION),
     "fields-runtime": lambda: fields(RUNTIME),
     "fields-selection": lambda: fields(SELECTION),

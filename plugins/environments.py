@@ -38,7 +38,11 @@ def register_environments() -> tuple[Component, ...]:
                 },
                 memory_mb={**_LIMIT, "description": "Address space of one process, in MiB; null for no limit."},
                 file_mb={**_LIMIT, "description": "Size of one file, in MiB; null for no limit."},
-                open_files={**_LIMIT, "minimum": 8, "description": "Open files of one process; null for the machine's limit."},
+                open_files={
+                    **_LIMIT,
+                    "minimum": 8,
+                    "description": "Open files of one process; null for the machine's limit.",
+                },
             ),
         ),
     )

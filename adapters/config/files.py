@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,16 @@ def project_file(start: Path) -> Path | None:
 
 
 def config_layers(
-    explicit: Iterable[str], env: Mapping[str, str], cwd: Path
+    explicit: Sequence[str], env: Mapping[str, str], cwd: Path
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Return the layers of configuration, lowest first, and the files that they came from.
 
     Raises:
         UsageError: a file is missing, unreadable, or holds no mapping.
     """
+    for name in explicit:
+        if not name or "\0" in name:
+            raise UsageError("--config", f"{name!r} is no path", "name a file")
     files = [path for path in (user_file(env), project_file(cwd)) if path is not None and path.is_file()]
     files += [Path(name) for name in explicit]
     last: dict[Path, Mapping[str, Any]] = {}
