@@ -51,6 +51,7 @@ def _run(argv: Sequence[str] | None) -> int:
         build_parser().print_help()
         return 0
     status: int = import_module(f".cmd_{args.command}", __package__).run(args)
+    sys.stdout.flush()  # now, while a reader that went away can still be dealt with
     return status
 
 

@@ -60,12 +60,17 @@ class Script:
 
 
 class Doing:
-    """Work under way for a script: *cause* says what will end it."""
+    """Work under way for a script: *cause* says what will end it.
+
+    *interrupted_late* says that the stop came while it was being ended for its limit: nothing more is waited for then
+    when the grace is over.
+    """
 
     def __init__(self, effect: Any, fate: Fate) -> None:
         self.effect, self.fate = effect, fate
         self.bounded = getattr(effect, "within", None) is not None
         self.cause = "done"
+        self.interrupted_late = False
         self.timer: Timer | None = None
 
 
@@ -271,7 +276,7 @@ class World:
 
     def _interrupt(self, script: Script, doing: Doing) -> None:
         if doing.cause == "expired":
-            doing.cause = "cancelled"
+            doing.cause, doing.interrupted_late = "cancelled", True
             return
         doing.cause = "cancelled"
         stubborn = doing.fate.stubborn
@@ -283,9 +288,10 @@ class World:
             doing = script.doing
             assert doing is not None
             before, doing.cause = doing.cause, "killed"
+            obeys_again = not doing.bounded and doing.fate.stubborn < inf
             if before == "done":
                 self._finish_after(script, doing, min(doing.fate.stubborn, OBEDIENCE_SECONDS))
-            elif not doing.bounded and doing.fate.stubborn < inf:
+            elif obeys_again or doing.interrupted_late:
                 self._finish_after(script, doing, 0.0)
         if self._attempts:
             self._at(self.now + 2 * OBEDIENCE_SECONDS, self._abandon)
