@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentcompass.core.metrics.report import MetricReport
-from agentcompass.core.metrics.summary import counts_text, headline_text
+from agentcompass.core.metrics.summary import bounds_text, counts_text, headline_text
 from agentcompass.core.redaction import Redactor
 
 from ..engine.evaluate import EvaluationResult
@@ -25,6 +25,8 @@ def rows(result: EvaluationResult) -> list[tuple[str, str]]:
     ]
     if report is not None:
         found += [("score", headline_text(report)), ("tasks", counts_text(report))]
+        if bounds_text(report):
+            found.append(("bounds", bounds_text(report)))
         usage = usage_text(report)
         if usage:
             found.append(("usage", usage))

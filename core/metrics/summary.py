@@ -68,12 +68,14 @@ def _headline(report: MetricReport) -> list[str]:
             "",
         ]
     lines += [
-        f"{text}\n" for text in (_bounds_text(series), _partial_text(series), escaped(series.note, _SENTENCE)) if text
+        f"{text}\n" for text in (bounds_text(report), _partial_text(series), escaped(series.note, _SENTENCE)) if text
     ]
     return lines
 
 
-def _bounds_text(series: MetricSeries) -> str:
+def bounds_text(report: MetricReport) -> str:
+    """Return what the first number could be if tasks without a value had one; empty if all have."""
+    series = report.headline
     if series.bounds is None:
         return ""
     total, precision = series.covered.total, series.display.precision

@@ -55,6 +55,7 @@ def test_a_signal_ends_the_run_in_order(tmp_path, number, status):
         progress[name] for name in ("total_tasks", "finished_tasks", "running_tasks", "active_tasks")
     )
     assert "6 tasks = 3 evaluated + 3 unavailable" in out
+    assert "3 of 6 tasks have no value: with all of them at worst 0.5000, at best 1.0000" in out
     assert "Traceback" not in err
     assert [] == mark.alive()
     assert took < 10
