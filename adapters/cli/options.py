@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from agentcompass.core.config.layers import refuse_depth
 from agentcompass.core.errors import UsageError
 
 JSON_OPTIONS = (
@@ -46,11 +47,13 @@ def json_list(text: str, option: str) -> list[Any]:
 
 def _json(text: str, option: str, mend: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError as exc:
         raise UsageError(option, f"{_short(text)} is not JSON ({exc})", mend) from None
     except RecursionError:
         raise UsageError(option, f"{_short(text)} is nested too deeply", mend) from None
+    refuse_depth(value, option)
+    return value
 
 
 def _short(text: str) -> str:

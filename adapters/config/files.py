@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentcompass.core.config.layers import mapping
+from agentcompass.core.config.layers import mapping, refuse_depth
 from agentcompass.core.errors import UsageError
 
 PROJECT_NAMES = ("agentcompass.yaml", "config.yaml")
@@ -67,7 +67,9 @@ def load(path: Path) -> Mapping[str, Any]:
         raise UsageError(str(path), f"cannot be read ({exc.strerror})", "check the path") from None
     except UnicodeDecodeError as exc:
         raise UsageError(str(path), f"is not UTF-8 (byte {exc.start})", "save it as UTF-8") from None
-    return mapping(_parse(path, text), str(path))
+    document = _parse(path, text)
+    refuse_depth(document, str(path))
+    return mapping(document, str(path))
 
 
 def _parse(path: Path, text: str) -> Any:

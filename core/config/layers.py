@@ -7,6 +7,8 @@ from typing import Any
 
 from ..errors import UsageError
 
+DEEPEST = 100  #: levels of a configuration document
+
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Return *lower* overlaid by *upper*; neither is changed."""
@@ -26,6 +28,25 @@ def stack(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for layer in layers:
         merged = merge(merged, layer)
     return merged
+
+
+def refuse_depth(value: Any, path: str) -> None:
+    """Refuse a document that is nested so deeply that only a mistake (or malice) can have made it.
+
+    Raises:
+        UsageError: it is nested more than `DEEPEST` levels.
+    """
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, Mapping | list)
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+        if not level:
+            return
+    raise UsageError(path, f"is nested more than {DEEPEST} levels", "flatten it")
 
 
 def mapping(value: Any, path: str) -> Mapping[str, Any]:

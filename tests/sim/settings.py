@@ -137,8 +137,9 @@ def _full_disk(settings: Settings, rng: random.Random) -> Settings:
 
 def _harsh_judge(settings: Settings, rng: random.Random) -> Settings:
     """Return settings under which grading is repeated, and fails."""
-    orders = tuple(replace(order, mode=rng.choice(("none", "fresh")), max_retries=1) for order in settings.orders)
-    return replace(settings, orders=orders, troubles={"issues": 0.4, "error": 0.2, "warning": 0.2, "raise": 0.05})
+    impatient = {"max_retries": 1, "evaluation_seconds": 15.0, "evaluation_multiplier": 0.5}
+    orders = tuple(replace(order, mode=rng.choice(("none", "fresh")), **impatient) for order in settings.orders)
+    return replace(settings, orders=orders, troubles={"issues": 0.4, "fatal": 0.05, "raise": 0.05})
 
 
 def _any(rng: random.Random, seed: int) -> Settings:

@@ -12,7 +12,7 @@ from sim.settings import draw
 from sim.vloop import HORIZON, VirtualLoop
 
 CHUNKS = 5
-SHARE, MOST = 0.4, 2000  #: of the seeds are also played by the engine, which takes four times as long
+SHARE, MOST = 0.3, 2000  #: of the seeds are also played by the engine, which takes four times as long
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

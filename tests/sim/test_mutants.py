@@ -7,7 +7,7 @@ import sys
 import pytest
 from sim.mutants import AFRESH, MUTANTS, Mutant, afresh, caught
 
-SEEDS = 400
+SEEDS = 600
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
