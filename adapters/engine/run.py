@@ -10,6 +10,7 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_REMOTE_OPEN_QPS
+from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.summary import summary_markdown
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.request import RunRequest, Runtime
@@ -109,7 +110,13 @@ class Run:
         self._recorder.emit(event)
 
     async def _load_tasks(self, effect: rx.LoadTasks) -> rx.Loaded:
-        loaded = expect(LoadedTasks, await in_daemon_thread(self.components.benchmark.load_tasks), "load_tasks")
+        try:
+            loaded = expect(LoadedTasks, await in_daemon_thread(self.components.benchmark.load_tasks), "load_tasks")
+        except (UsageError, OSError):
+            raise  # the message says it all
+        except Exception:
+            log.debug("the tasks of %s could not be loaded", self.request.benchmark.id, exc_info=True)
+            raise
         for item in loaded.rejected:
             log.warning("no task: %s: %s", item.where, item.reason)
         self._recorder.info.reject(loaded.rejected)
