@@ -83,8 +83,8 @@ async def _summarize(
     error: str | None,
 ) -> RunOutcome:
     event = _FINAL[stop] if stop else RunEvent.SUCCEEDED
-    if event is RunEvent.SUCCEEDED and report.evaluation_failed:
-        event, error = RunEvent.BROKEN, _fatal_tasks(report)
+    if event is RunEvent.SUCCEEDED and report.headline.score.value is None:
+        event, error = RunEvent.BROKEN, _why_no_score(report)
     elif event is RunEvent.SUCCEEDED and rejected:
         first = rejected[0]
         event = RunEvent.BROKEN
@@ -97,7 +97,9 @@ async def _summarize(
     return await _end(final, report, error)
 
 
-def _fatal_tasks(report: MetricReport) -> str:
+def _why_no_score(report: MetricReport) -> str:
+    if not report.evaluation_failed:
+        return "no task has a value, so there is no official score"
     count = report.headline.counts.invalidated
     return f"{count} of {report.headline.counts.total} tasks ended with FATAL issues, so there is no official score"
 

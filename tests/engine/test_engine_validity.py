@@ -169,3 +169,13 @@ def test_a_scalar_metric_refuses_pass_before_anything_starts(toys):
     assert (2, None) == (ran.status, ran.run_dir)
     assert ran.err.startswith("error: execution.attempts.strategy: pass needs a binary primary metric")
     assert 1 == ran.err.count("\n")
+
+
+def test_a_run_without_any_value_is_no_success(toys):
+    """When every grading fails, no zero is invented, and the exit code does not say that there is a score."""
+    ran = toys.run({"a": {"evaluate": "raise"}, "b": {"evaluate": "raise"}})
+
+    series = ran.document("metrics.json")["series"][0]
+    assert (1, "failed", None) == (ran.status, ran.document("run_info.json")["status"], series["value"])
+    assert (2, 0) == (series["counts"]["unavailable"], series["counts"]["invalidated"])
+    assert "no task has a value" in ran.out

@@ -69,7 +69,8 @@ def _check_state(watch: Watch, office: Office, outcome: RunOutcome, reason: Stop
         )
         watch.require(outcome.state in wanted, "a stop is told", outcome)
     if reason is None:
-        whole = report is not None and not report.evaluation_failed and not order.rejected
+        scored = report is not None and report.headline.score.value is not None  # official values only
+        whole = scored and not order.rejected
         wanted_state = RunState.COMPLETED if whole else RunState.FAILED
         watch.require(outcome.state is wanted_state, "the state follows from the results", outcome)
     watch.require((outcome.error is None) == (outcome.state is RunState.COMPLETED), "a failure says why", outcome)

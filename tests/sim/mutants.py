@@ -190,7 +190,11 @@ MUTANTS: tuple[Mutant, ...] = (
     _in(
         _PHASES, "grading leads nowhere", ("Phase.EVALUATE: _ANYWHERE", "Phase.EVALUATE: frozenset({Phase.RETRY_WAIT})")
     ),
-    _in(_EVALUATION, "a run with FATAL issues is complete", ("and report.evaluation_failed:", "and not report:")),
+    _in(
+        _EVALUATION,
+        "a run with FATAL issues is complete",
+        ("and report.headline.score.value is None:", "and not report:"),
+    ),
     _in(
         _EVALUATION,
         "a stopped run is complete",
