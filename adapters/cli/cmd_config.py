@@ -6,11 +6,13 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from agentcompass.core.config.fields import Section
 from agentcompass.core.config.layers import mapping, stack
+from agentcompass.core.config.references import reference
 from agentcompass.core.config.request import COMPONENT_SECTIONS, SETUP, check_config, split_setup
 from agentcompass.core.config.sections import (
     EXECUTION,
@@ -74,8 +76,6 @@ def _with_defaults(section: Section, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    from dataclasses import asdict, is_dataclass
-
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -100,12 +100,10 @@ def _check_component(host: Host, kind: Kind, name: str, given: Mapping[str, Any]
     if kind is Kind.ENVIRONMENT:
         _, own = split_setup(own, path)
     component = host.component(kind, name)
-    validated(component, {**own}, path)
+    validated(component, own, path)
 
 
 def _without_references(given: Mapping[str, Any]) -> dict[str, Any]:
-    from agentcompass.core.config.references import reference
-
     return {key: value for key, value in given.items() if reference(value) is None}
 
 

@@ -9,6 +9,7 @@ import platform
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 from agentcompass.core.errors import AgentCompassError
 from agentcompass.core.model.component import Kind
@@ -21,8 +22,6 @@ from ..engine.parameters import validated
 
 def run(args: argparse.Namespace) -> int:
     """Print one line per finding; return 1 only if a plugin is broken."""
-    from pathlib import Path
-
     host = Host()
     print(f"agentcompass {version('agentcompass')}, Python {platform.python_version()}, {platform.platform()}")
     for name, path in (("user", user_file(os.environ)), ("project", project_file(Path.cwd()))):
