@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from . import budgets
 from .errors import UsageError
 from .metrics.contract import MetricContract
-from .model.environment import Capabilities
+from .model.environment import Capabilities, EnvironmentSpec
 from .model.plan import EvaluationMode, Plan, TaskPlan
 from .model.request import RunRequest
 from .model.task import Task
@@ -35,6 +36,8 @@ def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan)
     execution = request.execution
     provider = request.environment.id
     _require(provider, parts.capabilities, asked)
+    variables = request.variables
+    started = variables.verifier_start
     run = budgets.resolve(
         (
             ("execution.run_timeout_seconds", execution.run_timeout_seconds),
@@ -56,7 +59,7 @@ def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan)
     )
     return Plan(
         provider=provider,
-        environment=asked.environment,
+        environment=_with(asked.environment, variables.common),
         evaluation_mode=parts.evaluation_mode,
         has_harness=parts.has_harness,
         attempts=execution.attempts,
@@ -68,7 +71,13 @@ def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan)
         retry=retry_policy(execution),
         metrics=parts.metrics,
         keep_environment=execution.keep_environment,
+        verifier=None if started is None else _with(asked.environment, started),
     )
+
+
+def _with(spec: EnvironmentSpec, variables: Mapping[str, str]) -> EnvironmentSpec:
+    """Return *spec* with the user's *variables* over the task's."""
+    return replace(spec, env={**spec.env, **variables}) if variables else spec
 
 
 def _require(provider: str, able: Capabilities, asked: TaskPlan) -> None:

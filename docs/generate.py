@@ -16,7 +16,7 @@ from pathlib import Path
 from agentcompass.adapters.cli.parser import build_parser
 from agentcompass.adapters.engine.host import Host
 from agentcompass.core.config.fields import Section
-from agentcompass.core.config.request import SETUP
+from agentcompass.core.config.request import SETUP, VARIABLES
 from agentcompass.core.config.sections import EXECUTION, RUNTIME, SELECTION
 from agentcompass.core.model.component import Kind
 from agentcompass.core.records.jsonable import jsonable
@@ -126,6 +126,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "fields-runtime": lambda: fields(RUNTIME),
     "fields-selection": lambda: fields(SELECTION),
     "fields-setup": lambda: fields(SETUP),
+    "fields-variables": lambda: fields(VARIABLES),
     "hooks": hooks,
     "options": options,
     "run-diagram": run_diagram,

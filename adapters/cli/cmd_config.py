@@ -13,7 +13,15 @@ from typing import Any
 from agentcompass.core.config.fields import Section
 from agentcompass.core.config.layers import mapping, stack
 from agentcompass.core.config.references import reference
-from agentcompass.core.config.request import COMPONENT_SECTIONS, SETUP, check_config, split_setup
+from agentcompass.core.config.request import (
+    COMPONENT_SECTIONS,
+    ENVIRONMENT_KEYS,
+    SETUP,
+    VARIABLES,
+    check_config,
+    split_setup,
+    split_variables,
+)
 from agentcompass.core.config.sections import (
     EXECUTION,
     RUNTIME,
@@ -99,8 +107,9 @@ def _check_component(host: Host, kind: Kind, name: str, given: Mapping[str, Any]
         _, own = parse_selection(own, path)
     if kind is Kind.ENVIRONMENT:
         _, own = split_setup(own, path)
+        _, own = split_variables(own, path)
     component = host.component(kind, name)
-    validated(component, own, path)
+    validated(component, own, path, ENVIRONMENT_KEYS if kind is Kind.ENVIRONMENT else ())
 
 
 def _without_references(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,6 +164,7 @@ def _component_docs(kind: Kind, name: str | None) -> tuple[str, list[dict[str, A
     if kind is Kind.BENCHMARK:
         rows += _section_rows(SELECTION)
     if kind is Kind.ENVIRONMENT:
+        rows += _section_rows(VARIABLES)
         rows += [{**row, "field": f"setup.{row['field']}"} for row in _section_rows(SETUP)]
     return f"{kind.value} {component.id}: {component.summary}", rows
 

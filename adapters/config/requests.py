@@ -12,12 +12,14 @@ from typing import Any
 from agentcompass.core.config.layers import stack
 from agentcompass.core.config.request import (
     COMPONENT_SECTIONS,
+    ENVIRONMENT_KEYS,
     Choices,
     Merged,
     check_config,
     merged,
     model_spec,
     split_setup,
+    split_variables,
 )
 from agentcompass.core.config.sections import parse_execution, parse_runtime, parse_selection
 from agentcompass.core.errors import UsageError, unknown_key
@@ -74,8 +76,9 @@ def prepare(
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
     build_seconds, provider_own = split_setup(sections.environment, f"environments.{choices.environment}")
+    variables, provider_own = split_variables(provider_own, f"environments.{choices.environment}")
     runtime = _runtime(sections.runtime, host)
-    environment_params = validated(provider, provider_own, f"environments.{choices.environment}")
+    environment_params = validated(provider, provider_own, f"environments.{choices.environment}", ENVIRONMENT_KEYS)
     model = model_spec(choices, env)
     request = RunRequest(
         Choice(choices.benchmark, own),
@@ -86,6 +89,7 @@ def prepare(
         execution,
         output,
         {"config_path": files[0] if len(files) == 1 else json.dumps(files, ensure_ascii=False)} if files else {},
+        variables,
     )
     return Prepared(
         request,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentcompass.core.errors import UsageError, unknown_key
 from agentcompass.core.model.component import Component
 
 
-def validated(component: Component, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the parameters for *component*'s factory.
+def validated(component: Component, given: Mapping[str, Any], path: str, beside: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the parameters for *component*'s factory; *beside* them, the keys that every such component has.
 
     Raises:
         UsageError: an unknown key, a missing one, or a value that the schema refuses; *path* leads to it.
@@ -21,7 +21,7 @@ def validated(component: Component, given: Mapping[str, Any], path: str) -> dict
     if component.params.get("additionalProperties") is not True:
         for key in given:
             if key not in properties:
-                raise unknown_key(path, key, properties)
+                raise unknown_key(path, key, (*properties, *beside))
     values = {name: schema["default"] for name, schema in properties.items() if "default" in schema} | dict(given)
     for name in component.params.get("required", ()):
         if name not in values:

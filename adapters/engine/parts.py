@@ -54,6 +54,13 @@ class Components:
             UsageError: the harness, the benchmark, the model and the strategy contradict each other.
         """
         require_strategy(self.benchmark.metrics, request.execution.attempts)
+        mode = EvaluationMode(self.benchmark.evaluation_mode)
+        if request.variables.verifier_start is not None and mode is not EvaluationMode.FRESH:
+            raise UsageError(
+                f"environments.{request.environment.id}.evaluation_environment_env_variables",
+                f"needs the evaluation mode fresh, and {request.benchmark.id} is graded with {mode.value!r}",
+                "use evaluation_env_variables",
+            )
         if self.benchmark.runs_itself and self.harness is not None:
             raise UsageError("harness", f"{request.benchmark.id} runs its tasks itself", "use the harness 'none'")
         if not self.benchmark.runs_itself and self.harness is None:

@@ -29,6 +29,7 @@ from agentcompass.ports.harness import AttemptContext, Harness
 
 from .parts import Components
 from .recorder import Recorder
+from .scopes import scoped
 
 log = logging.getLogger("agentcompass.attempt")
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class AttemptPerformer:
         return AttemptContext(
             self.job.task.id,
             self.job.attempt,
-            _environment(env),
+            scoped(_environment(env), self._request.variables.run),
             self._components.model,
             model.id if model else None,
             model.params if model else {},
@@ -137,7 +138,7 @@ class AttemptPerformer:
         await _environment(effect.env).close()
 
     async def _evaluate(self, effect: fx.Evaluate) -> Verdict:
-        env = None if effect.env is None else _environment(effect.env)
+        env = None if effect.env is None else scoped(_environment(effect.env), self._request.variables.evaluation)
         verdict = await self._components.benchmark.evaluate(self.job.task, effect.prepared, effect.result, env)
         return expect(Verdict, verdict, "evaluate")
 

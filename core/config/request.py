@@ -5,16 +5,17 @@ The parameters of components are checked later, against the schemas that their p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import UsageError, unknown_key
 from ..model.component import Kind
-from ..model.request import ModelSpec
+from ..model.request import ModelSpec, Variables
 from .fields import Field, Section, parse_section, positive_seconds
 from .layers import mapping, merge
-from .references import resolve
+from .references import expand, resolve
 
 SECTIONS = ("runtime", "execution", "environments", "harnesses", "benchmarks")
 COMPONENT_SECTIONS = {
@@ -22,6 +23,8 @@ COMPONENT_SECTIONS = {
     "harnesses": Kind.HARNESS,
     "benchmarks": Kind.BENCHMARK,
 }
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 SETUP: Section = (
     Field(
@@ -32,6 +35,35 @@ SETUP: Section = (
         lambda value, path: None if value is None else positive_seconds(value, path),
     ),
 )
+
+
+def _variables(value: Any, path: str) -> dict[str, str]:
+    """Return a map from names that a shell can hold to text."""
+    found = dict(mapping(value, path))
+    for name, text in found.items():
+        if not (isinstance(name, str) and _VARIABLE.fullmatch(name)):
+            raise UsageError(f"{path}.{name}", f"{name!r} is no name of a variable", "use letters, digits, underscores")
+        if not isinstance(text, str) or "\0" in text:
+            raise UsageError(f"{path}.{name}", f"{text!r} is not text", "quote it")
+    return found
+
+
+_MAP = "mapping from name to text"
+VARIABLES: Section = (
+    Field("env_variables", _MAP, {}, "Environment variables at start-up and for every command.", _variables),
+    Field("run_env_variables", _MAP, {}, "Those of the agent's set-up and run, over env_variables.", _variables),
+    Field("evaluation_env_variables", _MAP, {}, "Those of the grader's commands, over env_variables.", _variables),
+    Field(
+        "evaluation_environment_env_variables",
+        f"{_MAP}, or null",
+        None,
+        "Those at the start of a fresh verifier, in place of env_variables; needs the evaluation mode fresh.",
+        lambda value, path: None if value is None else _variables(value, path),
+    ),
+)
+
+
+ENVIRONMENT_KEYS = ("setup", *(field.name for field in VARIABLES))  #: what every environment takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +122,18 @@ def merged(config: Mapping[str, Any], choices: Choices, env: Mapping[str, str]) 
     """
     referenced: dict[str, str] = {}
 
-    def section(path: str, *steps: str, over: Mapping[str, Any]) -> Mapping[str, Any]:
+    def section(
+        path: str, *steps: str, over: Mapping[str, Any], expanded: frozenset[str] = frozenset()
+    ) -> Mapping[str, Any]:
         found: Any = config
         for step in steps:
             found = mapping(found, path).get(step)
-        resolved, used = resolve(merge(mapping(found, path), mapping(over, path)), env, path)
-        referenced.update(used)
-        return mapping(resolved, path)
+        resolved: dict[str, Any] = {}
+        for key, value in merge(mapping(found, path), mapping(over, path)).items():
+            replaced, used = (expand if key in expanded else resolve)(value, env, f"{path}.{key}")
+            referenced.update(used)
+            resolved[key] = replaced
+        return resolved
 
     return Merged(
         section("runtime", "runtime", over=choices.runtime),
@@ -108,6 +145,7 @@ def merged(config: Mapping[str, Any], choices: Choices, env: Mapping[str, str]) 
             "environments",
             choices.environment,
             over=choices.environment_params,
+            expanded=frozenset(field.name for field in VARIABLES),
         ),
         referenced,
     )
@@ -118,6 +156,23 @@ def split_setup(params: Mapping[str, Any], path: str) -> tuple[float | None, dic
     rest = {key: value for key, value in params.items() if key != "setup"}
     setup = parse_section(SETUP, params.get("setup"), f"{path}.setup")
     return setup["build_timeout_seconds"], rest
+
+
+def split_variables(params: Mapping[str, Any], path: str) -> tuple[Variables, dict[str, Any]]:
+    """Split an environment's parameters into the variables of each scope and the rest.
+
+    Raises:
+        UsageError: a map, a name or a value is none.
+    """
+    names = {field.name for field in VARIABLES}
+    given = parse_section(VARIABLES, {key: value for key, value in params.items() if key in names}, path)
+    variables = Variables(
+        given["env_variables"],
+        given["run_env_variables"],
+        given["evaluation_env_variables"],
+        given["evaluation_environment_env_variables"],
+    )
+    return variables, {key: value for key, value in params.items() if key not in names}
 
 
 def model_spec(choices: Choices, env: Mapping[str, str]) -> ModelSpec | None:

@@ -64,6 +64,7 @@ class Plan:
     retry: RetryPolicy
     metrics: MetricContract
     keep_environment: bool
+    verifier: EnvironmentSpec | None = None  #: the fresh verifier, where it differs from *environment*
 
     @property
     def run_outer_seconds(self) -> float | None:

@@ -102,6 +102,19 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Variables:
+    """Environment variables by scope: everywhere, the agent's set-up and run, the grader's commands, a fresh verifier.
+
+    *verifier_start* is None unless it was given: it needs the evaluation mode fresh.
+    """
+
+    common: Mapping[str, str] = field(default_factory=dict)
+    run: Mapping[str, str] = field(default_factory=dict)
+    evaluation: Mapping[str, str] = field(default_factory=dict)
+    verifier_start: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One evaluation, wholly decided."""
 
@@ -113,3 +126,4 @@ class RunRequest:
     execution: Execution
     output: Output = Output()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables, repr=False)

@@ -218,7 +218,7 @@ async def _run_task(plan: Plan, notes: Notes, env: EnvironmentHandle) -> None:
 async def _grade_afresh(plan: Plan, notes: Notes) -> None:
     await _enter(Phase.EVALUATE_ENVIRONMENT)
     await PaceOpening(plan.provider)
-    opening = OpenEnvironment(plan.provider, plan.environment, "verifier", plan.build_seconds)
+    opening = OpenEnvironment(plan.provider, plan.verifier or plan.environment, "verifier", plan.build_seconds)
     try:
         env = await _timed(notes, Phase.EVALUATE_ENVIRONMENT, opening)
     except PhaseFailed as failure:  # the agent's work is done and stays: only the grading is to be repeated
