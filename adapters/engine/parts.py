@@ -51,7 +51,7 @@ class Components:
         """Refuse what does not fit together.
 
         Raises:
-            UsageError: the harness, the benchmark, the model and the strategy contradict each other.
+            UsageError: harness, benchmark, model, strategy and variables contradict each other.
         """
         require_strategy(self.benchmark.metrics, request.execution.attempts)
         mode = EvaluationMode(self.benchmark.evaluation_mode)

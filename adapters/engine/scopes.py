@@ -30,5 +30,4 @@ def scoped(environment: Environment, variables: Mapping[str, str]) -> Environmen
     """Return *environment* with *variables* for its commands; itself when there are none."""
     if not variables:
         return environment
-    scope: Any = ScopedEnvironment(environment, variables)
-    return cast(Environment, scope)
+    return cast(Environment, ScopedEnvironment(environment, variables))

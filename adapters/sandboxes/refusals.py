@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import UsageError
+from agentcompass.core.model.environment import VARIABLE_NAME
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentcompass.core.model.environment import EnvironmentSpec
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def require_public(policy: NetworkPolicy) -> None:
@@ -43,5 +41,5 @@ def require_own_user(user: str | None) -> None:
 def require_names(variables: Mapping[str, str]) -> None:
     """Refuse names that a shell drops without a word (every command starts in one)."""
     for name in variables:
-        if not _VARIABLE.fullmatch(name):
+        if not VARIABLE_NAME.fullmatch(name):
             raise UsageError("env", f"{name!r} is no name of a variable", "use letters, digits and underscores")

@@ -5,13 +5,13 @@ The parameters of components are checked later, against the schemas that their p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import UsageError, unknown_key
 from ..model.component import Kind
+from ..model.environment import VARIABLE_NAME
 from ..model.request import ModelSpec, Variables
 from .fields import Field, Section, parse_section, positive_seconds
 from .layers import mapping, merge
@@ -23,8 +23,6 @@ COMPONENT_SECTIONS = {
     "harnesses": Kind.HARNESS,
     "benchmarks": Kind.BENCHMARK,
 }
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 SETUP: Section = (
     Field(
@@ -41,7 +39,7 @@ def _variables(value: Any, path: str) -> dict[str, str]:
     """Return a map from names that a shell can hold to text."""
     found = dict(mapping(value, path))
     for name, text in found.items():
-        if not (isinstance(name, str) and _VARIABLE.fullmatch(name)):
+        if not (isinstance(name, str) and VARIABLE_NAME.fullmatch(name)):
             raise UsageError(f"{path}.{name}", f"{name!r} is no name of a variable", "use letters, digits, underscores")
         if not isinstance(text, str) or "\0" in text:
             raise UsageError(f"{path}.{name}", f"{text!r} is not text", "quote it")
@@ -61,9 +59,8 @@ VARIABLES: Section = (
         lambda value, path: None if value is None else _variables(value, path),
     ),
 )
-
-
-ENVIRONMENT_KEYS = ("setup", *(field.name for field in VARIABLES))  #: what every environment takes
+_VARIABLE_KEYS = frozenset(field.name for field in VARIABLES)
+ENVIRONMENT_KEYS = ("setup", *_VARIABLE_KEYS)  #: what every environment takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +142,7 @@ def merged(config: Mapping[str, Any], choices: Choices, env: Mapping[str, str]) 
             "environments",
             choices.environment,
             over=choices.environment_params,
-            expanded=frozenset(field.name for field in VARIABLES),
+            expanded=_VARIABLE_KEYS,
         ),
         referenced,
     )
@@ -164,15 +161,15 @@ def split_variables(params: Mapping[str, Any], path: str) -> tuple[Variables, di
     Raises:
         UsageError: a map, a name or a value is none.
     """
-    names = {field.name for field in VARIABLES}
-    given = parse_section(VARIABLES, {key: value for key, value in params.items() if key in names}, path)
+    mine = {key: value for key, value in params.items() if key in _VARIABLE_KEYS}
+    given = parse_section(VARIABLES, mine, path)
     variables = Variables(
         given["env_variables"],
         given["run_env_variables"],
         given["evaluation_env_variables"],
         given["evaluation_environment_env_variables"],
     )
-    return variables, {key: value for key, value in params.items() if key not in names}
+    return variables, {key: value for key, value in params.items() if key not in _VARIABLE_KEYS}
 
 
 def model_spec(choices: Choices, env: Mapping[str, str]) -> ModelSpec | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .network import NetworkMode, NetworkPolicy
 
 CAPTURE_LIMIT = 512 * 1024  #: bytes kept of each end of an output, unless a call says otherwise
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  #: names that a shell keeps; it drops others without a word
 OUTPUT_FILE_LIMIT = 64 * 1024 * 1024  #: bytes of an output written to a file
 
 
