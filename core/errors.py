@@ -4,6 +4,7 @@ AgentCompassError
     UsageError              the user can mend it: one line, exit code 2
         UnknownComponentError, MissingExtraError
     SandboxError            a sandbox itself failed, not what ran in it
+        TransferLimitError  a copy would bring more than it may
     RunFailedError          a run ended without official scores; carries its paths
     PhaseFailed             a phase of one attempt ended with a classified issue
 """
@@ -77,6 +78,10 @@ class RunFailedError(AgentCompassError):
 
 class SandboxError(AgentCompassError):
     """A sandbox itself failed, not what ran in it; the attempt gets a FATAL `environment_failed`."""
+
+
+class TransferLimitError(SandboxError):
+    """A copy out of a sandbox would bring more than its limits allow; the message names the limit and the value."""
 
 
 class PhaseFailed(AgentCompassError):  # noqa: N818  (it reports an outcome as often as an error)

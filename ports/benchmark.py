@@ -35,6 +35,7 @@ class Benchmark(Protocol):
     evaluation_mode: EvaluationMode = EvaluationMode.NONE
     isolated: bool = False
     runs_itself: bool = False  #: it brings `run_task` and takes no harness
+    collects_artifacts: bool = False  #: its plans may name artifacts, and its users replace them
 
     def load_tasks(self) -> LoadedTasks:
         """Read the tasks (in a worker thread, so it may block).
@@ -59,9 +60,25 @@ class Benchmark(Protocol):
     async def evaluate(
         self, task: Task, prepared: PreparedTask, result: RunResult, environment: Environment | None
     ) -> Verdict:
-        """Grade one attempt. The agent's processes are dead; *environment* is None with evaluation mode none.
+        """Grade one attempt, or one step of it. The agent's processes are dead.
+
+        *environment* is None with evaluation mode none; with fresh it is a new sandbox, in which the artifacts lie
+        where they came from.
 
         Raises:
             PhaseFailed: with the benchmark's own classification; any other exception is ERROR `evaluate_failed`.
         """
         ...
+
+    async def next_step(
+        self, task: Task, prepared: PreparedTask, verdicts: Sequence[Verdict], environment: Environment
+    ) -> PreparedTask | None:
+        """Make the step after *prepared* ready in the same sandbox, or return None: the attempt is over.
+
+        Called for plans with more than one step, when the last of *verdicts* has graded *prepared*.
+        """
+        return None
+
+    def combine(self, task: Task, verdicts: Sequence[Verdict]) -> Verdict:
+        """Return what the verdicts of the steps come to; there is at least one."""
+        return verdicts[-1]

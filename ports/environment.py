@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from agentcompass.core.model.environment import CAPTURE_LIMIT, Capabilities, EnvironmentSpec, ExecResult
+from agentcompass.core.model.environment import (
+    CAPTURE_LIMIT,
+    Capabilities,
+    EnvironmentSpec,
+    ExecResult,
+    Leftover,
+    TransferLimits,
+)
 from agentcompass.core.model.network import NetworkPolicy
+
+Record = Callable[[Mapping[str, str]], None]
+"""Takes down what is about to exist: called with its `id` (and what else `release` needs) right before it is made.
+
+It blocks until that is on disk. What it has raised, nothing has been made.
+"""
+
+
+def unrecorded(facts: Mapping[str, str]) -> None:
+    """Take nothing down: for sandboxes that no run owns."""
 
 
 class Environment(Protocol):
@@ -55,11 +72,19 @@ class Environment(Protocol):
         """Copy the file or tree *source* of this machine to *target*: modes, links and empty folders are kept."""
         ...
 
-    async def download(self, source: str, target: str) -> None:
+    async def download(
+        self, source: str, target: str, *, exclude: Sequence[str] = (), limits: TransferLimits | None = None
+    ) -> Sequence[str]:
         """Copy the file or tree *source* of the sandbox to *target* on this machine, likewise.
+
+        A link at *source* itself is followed. *exclude* are globs, of a path below *source* or of a name anywhere in
+        it; a folder that matches is left out whole. *limits* make it a guarded copy: what is not safe to have is
+        left out (devices, pipes, sockets, links that lead out of the tree, names that do), and returned, a line for
+        each.
 
         Raises:
             FileNotFoundError: there is no *source*.
+            TransferLimitError: there is more than *limits* allow; *target* holds what had been copied.
         """
         ...
 
@@ -85,9 +110,33 @@ class EnvironmentProvider(Protocol):
 
     capabilities: Capabilities
 
-    async def open(self, spec: EnvironmentSpec) -> Environment:
-        """Open a sandbox; if this fails or is cancelled, nothing is left of it."""
+    async def open(self, spec: EnvironmentSpec, record: Record = unrecorded) -> Environment:
+        """Open a sandbox; if this fails or is cancelled, nothing is left of it.
+
+        *record* is called before anything comes into being that would outlive this process: here, or at the first
+        use. The label ``kept`` says that the sandbox is to stay.
+
+        Raises:
+            UsageError: *spec* asks for what the provider cannot do.
+            SandboxError: it cannot be opened.
+        """
         ...
+
+    async def leftovers(self) -> Sequence[Leftover]:
+        """Return what sandboxes of this provider there are, whoever opened them, and their owners.
+
+        Raises:
+            UsageError: the provider does not answer.
+        """
+        return ()
+
+    async def release(self, recorded: Mapping[str, str]) -> None:
+        """Remove what *recorded* (given to a `Record`, or a `Leftover` by its ``id``) names, if it is there.
+
+        Raises:
+            SandboxError: it is there, and stays.
+        """
+        raise NotImplementedError
 
     async def check(self) -> str:
         """Return one line on what answers here; raise `UsageError` with the mend if the provider cannot work."""

@@ -16,6 +16,8 @@ from .files import clear_way
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .guard import Guard
+
 _PLAIN_MODE = 0o1777  # set-user-id and set-group-id bits do not travel
 
 
@@ -63,20 +65,23 @@ def _walk(source: str, root: str) -> Iterator[tuple[str, str]]:
             stack.extend((f"{path}/{entry}", f"{name}/{entry}") for entry in sorted(os.listdir(path), reverse=True))
 
 
-def unpack(stream: BinaryIO, target: str) -> None:
+def unpack(stream: BinaryIO, target: str, guard: Guard | None = None) -> None:
     """Extract the archive *stream*, the root of which becomes *target*, whatever its name was.
 
     What is in the way of a member is replaced, but a folder that is there is kept as it is. Nothing is written
     outside *target*: not by a name, nor through a link, whether the archive brought it or it was there. Devices and
-    pipes are not made, owners are not kept.
+    pipes are not made, owners are not kept. *guard* decides what is left out.
 
     Raises:
         SandboxError: a member would lie outside *target*, or the stream is no archive.
+        TransferLimitError: *guard* has had enough.
     """
     made: list[tuple[str, tarfile.TarInfo]] = []
     try:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for member in tar:
+                if guard is not None and not guard.admits(member):
+                    continue
                 path = _inside(member.name, target)
                 if not member.isdir():
                     _place(tar, member, path, target)
@@ -134,7 +139,7 @@ def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str, target: str
         os.utime(path, (member.mtime, member.mtime))
 
 
-def copy(source: str, target: str, stop: Event) -> None:
+def copy(source: str, target: str, stop: Event, guard: Guard | None = None) -> None:
     """Copy the file or tree *source* to *target* through an archive; blocks until it is done or *stop* is set."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     reader, writer = os.pipe()
@@ -153,7 +158,7 @@ def copy(source: str, target: str, stop: Event) -> None:
     packer.start()
     try:
         with open(reader, "rb") as stream:
-            unpack(stream, target)
+            unpack(stream, target, guard)
             while stream.read(tarfile.RECORDSIZE):  # the padding
                 pass
     finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError, UsageError
 from agentcompass.core.model.environment import Capabilities, EnvironmentSpec
+from agentcompass.ports.environment import unrecorded
 
 from .files import remove_skeleton
 from .local_session import LocalSession
@@ -18,6 +19,8 @@ from .refusals import require_names, require_possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from agentcompass.ports.environment import Record
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")  # of our environment; everything else may be a key
 _FOLDERS = ("work", "home", "tmp")
@@ -57,7 +60,7 @@ class HostProcessProvider:
         self._limits = _limits(memory_mb, file_mb, open_files)
         self._make_tree = make_tree
 
-    async def open(self, spec: EnvironmentSpec) -> LocalSession:
+    async def open(self, spec: EnvironmentSpec, record: Record = unrecorded) -> LocalSession:
         """Decide where everything will be; the first use makes the private folder, the first command what it needs."""
         require_possible(spec)
         name = secrets.token_hex(8)

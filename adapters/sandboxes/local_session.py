@@ -17,12 +17,14 @@ from . import files
 from .archive import Stopped, copy
 from .capture import Capture
 from .commands import Commands
+from .guard import Guard
 from .refusals import require_names, require_own_user, require_public
 from .waiting import to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from agentcompass.core.model.environment import TransferLimits
     from agentcompass.core.model.network import NetworkPolicy
 
     from .process_tree import ProcessTree
@@ -110,9 +112,13 @@ class LocalSession:
         """Copy *source* of this machine to *target*; a link at *target* is replaced, not followed."""
         await self._copy(source, self._path(target))
 
-    async def download(self, source: str, target: str) -> None:
+    async def download(
+        self, source: str, target: str, *, exclude: Sequence[str] = (), limits: TransferLimits | None = None
+    ) -> Sequence[str]:
         """Copy *source* of the sandbox to *target* on this machine."""
-        await self._copy(self._path(source), files.resolved(target))
+        guard = Guard(exclude, limits)
+        await self._copy(self._path(source), files.resolved(target), guard)
+        return guard.refused
 
     async def remove(self, path: str) -> None:
         """Remove the file or tree *path* of the private folder; nothing else of the machine is ever removed."""
@@ -157,12 +163,12 @@ class LocalSession:
         finally:
             self._closing = None  # after a failure, closing again tries again
 
-    async def _copy(self, source: str, target: str) -> None:
+    async def _copy(self, source: str, target: str, guard: Guard | None = None) -> None:
         origin, stop = files.resolved(source), Event()
         if not files.exists(origin):
             raise FileNotFoundError(f"there is no {source}")
         try:
-            await self._job(f"copy {source} to {target}", partial(copy, origin, target, stop), stop)
+            await self._job(f"copy {source} to {target}", partial(copy, origin, target, stop, guard), stop)
         except Stopped:
             raise SandboxError(f"copying {source} was stopped: the sandbox is closed") from None
 

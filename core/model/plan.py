@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from ..metrics.contract import MetricContract
 from .environment import EnvironmentSpec
+from .network import NetworkPolicy
 from .request import AttemptPlan
 
 
@@ -19,12 +20,47 @@ class EvaluationMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file or tree to keep of the run's sandbox: *source* there, absolute; *destination*, relative, in the attempt's
+    artifacts; *exclude* globs, of a path below the source or of a name anywhere in it.
+    """
+
+    source: str
+    destination: str
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactCommand:
+    """A command that makes artifacts ready, in the sandbox's own workdir; *optional* ones may fail."""
+
+    command: str
+    timeout_seconds: float = 60.0
+    user: str | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What a benchmark asks for one task; None leaves it to the task, then to the harness or the provider."""
+    """What a benchmark asks for one task; None leaves it to the task, then to the harness or the provider.
+
+    *evaluation_mode* replaces the benchmark's. *verifier* is the sandbox of a fresh verifier where it is not like
+    *environment*. *run_network* and *evaluation_network* replace the network of *environment* while the agent works,
+    and while it is graded. *artifacts* and *artifact_collect* need a benchmark with `collects_artifacts`. *steps*: how
+    often the agent is asked, each time graded before the next.
+    """
 
     run_timeout_seconds: float | None = None
     evaluation_timeout_seconds: float | None = None
     environment: EnvironmentSpec = EnvironmentSpec()
+    build_timeout_seconds: float | None = None
+    evaluation_mode: EvaluationMode | None = None
+    verifier: EnvironmentSpec | None = None
+    run_network: NetworkPolicy | None = None
+    evaluation_network: NetworkPolicy | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    artifact_collect: tuple[ArtifactCommand, ...] = ()
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,16 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A task's reference solution: files to write into the sandbox, a command to run there, or a plain answer."""
+    """A task's reference solution: files to write into the sandbox, a command to run there, or a plain answer.
+
+    *uploads* are files and trees of this machine by where they go in the sandbox; *env* is for the command.
+    """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     command: str | None = None
     answer: str | None = None
+    uploads: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTask:
-    """A task made ready in a sandbox: what the harness gets to see, and the files that it is to leave behind."""
+    """A task made ready in a sandbox: what the harness gets to see, and the files that it is to leave behind.
+
+    The agent's commands run as *user*; None for the sandbox's own. *metadata* is JSON.
+    """
 
     prompt: str | tuple[Message, ...]
     outputs: tuple[OutputFile, ...] = ()
     workdir: str | None = None
+    user: str | None = None
     solution: Solution | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
