@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agentcompass.adapters.cli.parser import build_parser
 from agentcompass.adapters.engine.host import Host
+from agentcompass.core.config.environment import COMMON, POLICY, RESOURCES, SETUP
 from agentcompass.core.config.fields import Section
-from agentcompass.core.config.request import SETUP, VARIABLES
 from agentcompass.core.config.sections import EXECUTION, RUNTIME, SELECTION
 from agentcompass.core.model.component import Kind
 from agentcompass.core.records.jsonable import jsonable
@@ -126,7 +126,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "fields-runtime": lambda: fields(RUNTIME),
     "fields-selection": lambda: fields(SELECTION),
     "fields-setup": lambda: fields(SETUP),
-    "fields-variables": lambda: fields(VARIABLES),
+    "fields-environment": lambda: fields(COMMON),
+    "fields-policy": lambda: fields(POLICY),
+    "fields-resources": lambda: fields(RESOURCES),
     "hooks": hooks,
     "options": options,
     "run-diagram": run_diagram,

@@ -38,6 +38,7 @@ class Harness(Protocol):
     protocols: tuple[str, ...] = ()  #: names of models it can talk to, most wanted first
     default_run_timeout_seconds: float | None = None
     isolated: bool = False
+    calls_model_from_sandbox: bool = False  #: a restricted network is opened to the model's endpoint
 
     async def open_session(self, context: AttemptContext, prepared: PreparedTask) -> Any:
         """Install or connect the agent, and return what the other methods get as *session*."""

@@ -49,7 +49,10 @@ class RunStore(Protocol):
         ...
 
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
-        """Save an execution that is about to be replaced, and return its path, relative to the run."""
+        """Save an execution that is about to be replaced, and return its path, relative to the run.
+
+        Its artifacts move along, unless the document's `scope` says that they are to be graded again.
+        """
         ...
 
     async def save_task(self, task_id: str, failed: bool, document: Document) -> None:
@@ -58,6 +61,18 @@ class RunStore(Protocol):
 
     async def save_report(self, metrics: Document, summary: str) -> None:
         """Save the numbers and their readable form."""
+        ...
+
+    async def reserve_artifacts(self, task_id: str, attempt: int) -> str:
+        """Return the folder, on this machine, for the artifacts of an attempt; make it if needed."""
+        ...
+
+    def record_resource(self, name: str, document: Document) -> None:
+        """Save what is about to exist outside; it has happened when this returns."""
+        ...
+
+    def drop_resource(self, name: str) -> None:
+        """Remove the record *name*, if it is there: what it speaks of is gone."""
         ...
 
     async def close(self) -> None:

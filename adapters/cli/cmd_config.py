@@ -10,17 +10,20 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcompass.core.config.environment import (
+    COMMON,
+    ENVIRONMENT_KEYS,
+    POLICY,
+    RESOURCES,
+    SETUP,
+    split_environment,
+)
 from agentcompass.core.config.fields import Section
 from agentcompass.core.config.layers import mapping, stack
 from agentcompass.core.config.references import reference
 from agentcompass.core.config.request import (
     COMPONENT_SECTIONS,
-    ENVIRONMENT_KEYS,
-    SETUP,
-    VARIABLES,
     check_config,
-    split_setup,
-    split_variables,
 )
 from agentcompass.core.config.sections import (
     EXECUTION,
@@ -106,8 +109,7 @@ def _check_component(host: Host, kind: Kind, name: str, given: Mapping[str, Any]
     if kind is Kind.BENCHMARK:
         _, own = parse_selection(own, path)
     if kind is Kind.ENVIRONMENT:
-        _, own = split_setup(own, path)
-        _, own = split_variables(own, path)
+        _, own = split_environment(own, path)
     component = host.component(kind, name)
     validated(component, own, path, ENVIRONMENT_KEYS if kind is Kind.ENVIRONMENT else ())
 
@@ -164,9 +166,21 @@ def _component_docs(kind: Kind, name: str | None) -> tuple[str, list[dict[str, A
     if kind is Kind.BENCHMARK:
         rows += _section_rows(SELECTION)
     if kind is Kind.ENVIRONMENT:
-        rows += _section_rows(VARIABLES)
-        rows += [{**row, "field": f"setup.{row['field']}"} for row in _section_rows(SETUP)]
+        rows += environment_rows()
     return f"{kind.value} {component.id}: {component.summary}", rows
+
+
+def environment_rows() -> list[dict[str, Any]]:
+    """Return the fields that every environment has, those of mappings after the mapping."""
+    inner = {"setup": SETUP, "resources": RESOURCES, "network_policy": POLICY}
+    rows = []
+    for row in _section_rows(COMMON):
+        if row["field"] in ("setup", "evaluation_setup", "resources", "evaluation_resources"):
+            row["default"] = {}
+        rows.append(row)
+        fields = _section_rows(inner.get(row["field"], ()))
+        rows += [{**field, "field": f"{row['field']}.{field['field']}"} for field in fields]
+    return rows
 
 
 def _type(schema: Mapping[str, Any]) -> str:

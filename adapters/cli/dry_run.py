@@ -22,7 +22,7 @@ def dry_run(prepared: Prepared, form: str) -> int:
     components = asyncio.run(build_components(prepared))
     loaded = components.benchmark.load_tasks()
     tasks = select(loaded.tasks, request.selection)
-    declared = components.declared(prepared.build_seconds)
+    declared = components.declared(prepared.request)
     plans = {
         task.id: plan_document(resolve_plan(request, declared, task, components.benchmark.plan(task))) for task in tasks
     }

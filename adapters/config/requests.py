@@ -9,18 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agentcompass.core.config.environment import ENVIRONMENT_KEYS, split_environment
 from agentcompass.core.config.layers import stack
-from agentcompass.core.config.request import (
-    COMPONENT_SECTIONS,
-    ENVIRONMENT_KEYS,
-    Choices,
-    Merged,
-    check_config,
-    merged,
-    model_spec,
-    split_setup,
-    split_variables,
-)
+from agentcompass.core.config.request import COMPONENT_SECTIONS, Choices, Merged, check_config, merged, model_spec
 from agentcompass.core.config.sections import parse_execution, parse_runtime, parse_selection
 from agentcompass.core.errors import UsageError, unknown_key
 from agentcompass.core.metrics.hierarchy import check_hierarchy
@@ -45,7 +36,6 @@ class Prepared:
     benchmark_params: Mapping[str, Any]
     harness_params: Mapping[str, Any]
     environment_params: Mapping[str, Any]
-    build_seconds: float | None
     redactor: Redactor
     warnings: Sequence[str]
 
@@ -75,8 +65,7 @@ def prepare(
     selection, own = parse_selection(sections.benchmark, f"benchmarks.{choices.benchmark}")
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
-    build_seconds, provider_own = split_setup(sections.environment, f"environments.{choices.environment}")
-    variables, provider_own = split_variables(provider_own, f"environments.{choices.environment}")
+    sandbox, provider_own = split_environment(sections.environment, f"environments.{choices.environment}")
     runtime = _runtime(sections.runtime, host)
     environment_params = validated(provider, provider_own, f"environments.{choices.environment}", ENVIRONMENT_KEYS)
     model = model_spec(choices, env)
@@ -89,7 +78,7 @@ def prepare(
         execution,
         output,
         {"config_path": files[0] if len(files) == 1 else json.dumps(files, ensure_ascii=False)} if files else {},
-        variables,
+        sandbox,
     )
     return Prepared(
         request,
@@ -98,7 +87,6 @@ def prepare(
         _benchmark_params(benchmark, own, runtime),
         _harness_params(host, choices.harness, sections),
         environment_params,
-        build_seconds,
         _redactor(env, sections, model),
         warnings,
     )

@@ -98,7 +98,6 @@ def make_run(prepared: Prepared, components: Components, folder: Path) -> Run:
         SystemClock(),
         prepared.redactor,
         versions(prepared, components),
-        prepared.build_seconds,
     )
 
 

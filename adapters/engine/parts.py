@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.contract import require_strategy
 from agentcompass.core.model.plan import EvaluationMode
-from agentcompass.core.model.request import RunRequest
-from agentcompass.core.planning import Parts
+from agentcompass.core.model.request import ModelSpec, RunRequest
+from agentcompass.core.requirements import Parts, require_possible
 from agentcompass.ports.benchmark import Benchmark
 from agentcompass.ports.environment import EnvironmentProvider
 from agentcompass.ports.harness import Harness
@@ -30,7 +31,7 @@ class Components:
     model: Model | None = None
     reporters: Sequence[Reporter] = field(default=())
 
-    def declared(self, build_seconds: float | None = None) -> Parts:
+    def declared(self, request: RunRequest) -> Parts:
         """Return what planning needs to know of them."""
         harness = self.harness
         return Parts(
@@ -39,7 +40,8 @@ class Components:
             has_harness=harness is not None,
             default_run_timeout_seconds=harness.default_run_timeout_seconds if harness else None,
             capabilities=self.provider.capabilities,
-            build_seconds=build_seconds,
+            collects_artifacts=self.benchmark.collects_artifacts,
+            model_host=_endpoint(request.model) if harness and harness.calls_model_from_sandbox else None,
         )
 
     @property
@@ -51,16 +53,10 @@ class Components:
         """Refuse what does not fit together.
 
         Raises:
-            UsageError: harness, benchmark, model, strategy and variables contradict each other.
+            UsageError: components and options contradict each other.
         """
         require_strategy(self.benchmark.metrics, request.execution.attempts)
-        mode = EvaluationMode(self.benchmark.evaluation_mode)
-        if request.variables.verifier_start is not None and mode is not EvaluationMode.FRESH:
-            raise UsageError(
-                f"environments.{request.environment.id}.evaluation_environment_env_variables",
-                f"needs the evaluation mode fresh, and {request.benchmark.id} is graded with {mode.value!r}",
-                "use evaluation_env_variables",
-            )
+        require_possible(request, self.declared(request))
         if self.benchmark.runs_itself and self.harness is not None:
             raise UsageError("harness", f"{request.benchmark.id} runs its tasks itself", "use the harness 'none'")
         if not self.benchmark.runs_itself and self.harness is None:
@@ -78,3 +74,13 @@ class Components:
                 reporter.close()
             except Exception as exc:
                 log.warning("closing a reporter failed: %s: %s", type(exc).__name__, exc)
+
+
+def _endpoint(model: ModelSpec | None) -> str | None:
+    """Return host and port of the model's endpoint."""
+    if model is None or not model.base_url:
+        return None
+    url = urlsplit(model.base_url)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    host = url.hostname or ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentcompass.core.errors import PhaseFailed, SandboxError
+from agentcompass.core.errors import PhaseFailed, SandboxError, UsageError
+from agentcompass.core.model.artifact import SavedArtifact
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
+from agentcompass.core.model.network import NetworkPolicy
 from agentcompass.core.model.plan import Plan, TaskPlan
 from agentcompass.core.model.request import RunRequest
 from agentcompass.core.model.result import HarnessResult, Verdict
 from agentcompass.core.model.task import PreparedTask
+from agentcompass.core.notice import with_notice
 from agentcompass.core.planning import Parts, resolve_plan
 from agentcompass.core.records.events import TASK_EVENTS
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
@@ -27,8 +30,10 @@ from agentcompass.core.scheduling.schedule import Schedule
 from agentcompass.ports.environment import Environment
 from agentcompass.ports.harness import AttemptContext, Harness
 
+from . import artifacts
 from .parts import Components
 from .recorder import Recorder
+from .resources import Resources
 from .scopes import scoped
 
 log = logging.getLogger("agentcompass.attempt")
@@ -44,6 +49,7 @@ class AttemptPerformer:
         components: Components,
         parts: Parts,
         recorder: Recorder,
+        resources: Resources,
         schedule: Schedule,
         key: Key,
         job: Job,
@@ -51,6 +57,8 @@ class AttemptPerformer:
         self._request, self._components, self._parts = request, components, parts
         self._recorder, self._schedule = recorder, schedule
         self.key, self.job = key, job
+        self._resources = resources
+        self._run_network = job.plan.run_network if job.plan else NetworkPolicy()
 
     def perform(self, effect: fx.Effect[Any]) -> Any:
         """Return the result of *effect*, or an awaitable of it."""
@@ -71,6 +79,7 @@ class AttemptPerformer:
         task = self.job.task
         asked = expect(TaskPlan, self._components.benchmark.plan(task), "plan")
         plan = resolve_plan(self._request, self._parts, task, asked)
+        self._run_network = plan.run_network
         document = self._recorder.plan_document(plan)
         self._recorder.add_plan(task.id, self.job.attempt, document)
         now = self._recorder.clock.now()
@@ -86,30 +95,47 @@ class AttemptPerformer:
             await asyncio.sleep(at - now)
 
     async def _open_environment(self, effect: fx.OpenEnvironment) -> Environment:
-        return await self._components.provider.open(effect.spec)
+        job, keep = self.job, self._request.execution.keep_environment
+        about = {"run": self._recorder.info.run_id, "task": job.task.id, "attempt": job.attempt, "role": effect.role}
+        labels = {**effect.spec.labels, **{name: str(value) for name, value in about.items()}}
+        if keep:
+            labels["kept"] = "true"
+        return await self._resources.open(replace(effect.spec, labels=labels), {**about, "kept": keep})
 
     async def _prepare_task(self, effect: fx.PrepareTask) -> PreparedTask:
         prepared = await self._components.benchmark.prepare_task(self.job.task, _environment(effect.env))
         return expect(PreparedTask, prepared, "prepare_task")
 
-    def _context(self, env: fx.EnvironmentHandle) -> AttemptContext:
+    async def _next_step(self, effect: fx.NextStep) -> PreparedTask | None:
+        benchmark, env = self._components.benchmark, _environment(effect.env)
+        following = await benchmark.next_step(self.job.task, effect.prepared, effect.verdicts, env)
+        return None if following is None else expect(PreparedTask, following, "next_step")
+
+    async def _switch_network(self, effect: fx.SwitchNetwork | fx.SwitchGradingNetwork) -> None:
+        await _environment(effect.env).set_network(effect.policy)
+
+    def _context(self, env: fx.EnvironmentHandle, user: str | None) -> AttemptContext:
         model = self._request.model
         return AttemptContext(
             self.job.task.id,
             self.job.attempt,
-            scoped(_environment(env), self._request.variables.run),
+            scoped(_environment(env), self._request.sandbox.variables.run, user),
             self._components.model,
             model.id if model else None,
             model.params if model else {},
         )
 
     async def _start_harness(self, effect: fx.StartHarness) -> Any:
-        return await self._harness.open_session(self._context(effect.env), self._shown(effect.prepared))
+        return await self._harness.open_session(
+            self._context(effect.env, effect.prepared.user), self._shown(effect.prepared)
+        )
 
     def _shown(self, prepared: PreparedTask) -> PreparedTask:
         """Return what the harness may see of *prepared*: no solution, unless it is the one that applies it."""
         hidden = prepared.solution is not None and not self._harness.needs_solution
-        return replace(prepared, solution=None) if hidden else prepared
+        shown = replace(prepared, solution=None) if hidden else prepared
+        prompt = with_notice(prepared.prompt, self._run_network)
+        return shown if prompt is prepared.prompt else replace(shown, prompt=prompt)
 
     @property
     def _harness(self) -> Harness:
@@ -120,7 +146,7 @@ class AttemptPerformer:
         await self._harness.execute_task(effect.session, self._shown(effect.prepared), timeout=effect.timeout)
 
     async def _run_task(self, effect: fx.RunTask) -> HarnessResult:
-        context = self._context(effect.env)
+        context = self._context(effect.env, effect.prepared.user)
         result = await self._components.benchmark.run_task(self.job.task, effect.prepared, context)
         return expect(HarnessResult, result, "run_task")
 
@@ -135,12 +161,29 @@ class AttemptPerformer:
         await self._harness.close_session(effect.session)
 
     async def _close_environment(self, effect: fx.CloseEnvironment) -> None:
-        await _environment(effect.env).close()
+        await self._resources.close(_environment(effect.env))
 
     async def _evaluate(self, effect: fx.Evaluate) -> Verdict:
-        env = None if effect.env is None else scoped(_environment(effect.env), self._request.variables.evaluation)
+        variables = self._request.sandbox.variables.evaluation
+        env = None if effect.env is None else scoped(_environment(effect.env), variables)
         verdict = await self._components.benchmark.evaluate(self.job.task, effect.prepared, effect.result, env)
         return expect(Verdict, verdict, "evaluate")
+
+    def _combine_steps(self, effect: fx.CombineSteps) -> Verdict:
+        return expect(Verdict, self._components.benchmark.combine(self.job.task, effect.verdicts), "combine")
+
+    async def _prepare_artifacts(self, effect: fx.PrepareArtifacts) -> None:
+        await artifacts.prepare(_environment(effect.env), effect.command, effect.number, effect.within)
+
+    async def _reserve_artifacts(self, effect: fx.ReserveArtifacts) -> str:
+        return await self._recorder.store.reserve_artifacts(self.job.task.id, self.job.attempt)
+
+    async def _download_artifact(self, effect: fx.DownloadArtifact) -> SavedArtifact:
+        env = _environment(effect.env)
+        return await artifacts.download(env, effect.folder, effect.artifact, effect.max_bytes, effect.max_files)
+
+    async def _restore_artifact(self, effect: fx.RestoreArtifact) -> None:
+        await artifacts.restore(_environment(effect.env), effect.folder, effect.entry)
 
     async def _save_retry(self, effect: fx.SaveRetry) -> str:
         job = self.job
@@ -181,6 +224,14 @@ _HANDLERS: dict[type[Any], Callable[[AttemptPerformer, Any], Any]] = {
     fx.RunTask: AttemptPerformer._run_task,
     fx.KillProcesses: AttemptPerformer._kill_processes,
     fx.CollectResult: AttemptPerformer._collect_result,
+    fx.NextStep: AttemptPerformer._next_step,
+    fx.SwitchNetwork: AttemptPerformer._switch_network,
+    fx.SwitchGradingNetwork: AttemptPerformer._switch_network,
+    fx.CombineSteps: AttemptPerformer._combine_steps,
+    fx.PrepareArtifacts: AttemptPerformer._prepare_artifacts,
+    fx.ReserveArtifacts: AttemptPerformer._reserve_artifacts,
+    fx.DownloadArtifact: AttemptPerformer._download_artifact,
+    fx.RestoreArtifact: AttemptPerformer._restore_artifact,
     fx.CloseHarness: AttemptPerformer._close_harness,
     fx.CloseEnvironment: AttemptPerformer._close_environment,
     fx.Evaluate: AttemptPerformer._evaluate,
@@ -216,7 +267,9 @@ def classified(effect: fx.Effect[Any], exc: BaseException) -> BaseException:
     if failure is None or isinstance(exc, PhaseFailed):
         return exc
     severity, code = failure.severity, failure.code
-    if isinstance(exc, SandboxError):
+    if isinstance(exc, UsageError) and isinstance(effect, fx.OpenEnvironment):
+        code = "environment_unsupported"
+    elif isinstance(exc, SandboxError):
         code = "environment_failed"
         severity = Severity.WARNING if failure.phase is IssuePhase.CLEANUP else Severity.FATAL
     elif isinstance(exc, TimeoutError) and isinstance(effect, fx.RunHarness):

@@ -33,6 +33,7 @@ from .perform import AttemptPerformer, expect
 from .player import Player, StopSignal
 from .pool import Pool
 from .recorder import Recorder, iso_time
+from .resources import Resources
 from .watchdog import watched
 
 log = logging.getLogger("agentcompass.run")
@@ -51,12 +52,11 @@ class Run:
         clock: Clock,
         redactor: Redactor,
         versions: Mapping[str, str],
-        build_seconds: float | None = None,
     ) -> None:
         assert request.output.run_id is not None, "a run id is reserved before the run"
         self.request, self.runtime, self.components, self.store = request, runtime, components, store
         self.stop = StopSignal()
-        self._parts = components.declared(build_seconds)
+        self._parts = components.declared(request)
         document = redactor.document(request_document(request))
         contract = components.benchmark.metrics
         info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
@@ -135,10 +135,13 @@ class Run:
             self.components.overlap,
             self.components.benchmark.metrics.primary.id,
         )
+        resources = Resources(self.request.environment.id, self.components.provider, self.store)
         schedule = Schedule([ledger], execution.task_concurrency, *self._limits())
 
         def performer(key: Key, job: Job) -> AttemptPerformer:
-            return AttemptPerformer(self.request, self.components, self._parts, self._recorder, schedule, key, job)
+            return AttemptPerformer(
+                self.request, self.components, self._parts, self._recorder, resources, schedule, key, job
+            )
 
         await Pool(schedule, performer, self.stop, self.runtime.cleanup_grace_seconds).work()
         return rx.Executed(ledger.observations, self.stop.reason, self.stop.error)

@@ -32,6 +32,7 @@ FILES = {
     "events": "progress.jsonl",
     "details": "details",
     "attempts": "attempts",
+    "resources": "resources",
     "metrics": "metrics.json",
     "summary": "summary.md",
     "log": "run.log",
@@ -113,7 +114,11 @@ class JsonRunStore:
         )
 
         def save() -> None:
-            replace_file(f"{self._make(*parts)}/{name}", dumps(document, indent=2))
+            folder = self._make(*parts)
+            replace_file(f"{folder}/{name}", dumps(document, indent=2))
+            if document.get("scope") != "evaluate":
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{os.path.dirname(folder)}/artifacts", f"{folder}/{retry}.artifacts")
 
         await self._in_thread(save)
         return "/".join((*parts, name))
@@ -126,6 +131,21 @@ class JsonRunStore:
             replace_file(f"{self._make('details')}/{name}", dumps(document))
 
         await self._in_thread(save)
+
+    async def reserve_artifacts(self, task_id: str, attempt: int) -> str:
+        """Make ``attempts/<task>/<n>/artifacts/``."""
+        parts = ("attempts", for_disk(task_file_name(task_id)), str(attempt), "artifacts")
+        await self._in_thread(self._make, *parts)
+        return "/".join((str(self._dir), *parts))
+
+    def record_resource(self, name: str, document: Document) -> None:
+        """Save ``resources/<name>.json``: small, and not synced: a machine that goes down takes sandboxes along."""
+        replace_file(f"{self._make('resources')}/{name}.json", dumps(document), sync=False)
+
+    def drop_resource(self, name: str) -> None:
+        """Remove ``resources/<name>.json``."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._dir / "resources" / f"{name}.json")
 
     async def close(self) -> None:
         """Finish pending writes and close the streams."""
@@ -149,7 +169,7 @@ class JsonRunStore:
     async def _replace(self, name: str, data: bytes, sync: bool = True) -> None:
         await self._in_thread(replace_file, f"{self._dir}/{name}", data, sync)
 
-    async def _in_thread(self, function: Callable[..., None], *args: Any) -> None:
+    async def _in_thread(self, function: Callable[..., object], *args: Any) -> None:
         """Call *function* in the writer's thread; a write that has begun is finished, whoever is cancelled."""
         await self._writer.do(partial(function, *args))
 

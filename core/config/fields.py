@@ -123,6 +123,13 @@ def choice(*words: str) -> Parser:
     return parse
 
 
+def names(value: Any, path: str) -> tuple[str, ...]:
+    """Take a list of names."""
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise UsageError(path, f"{value!r} is not a list of names", "give a list")
+    return tuple(value)
+
+
 def patterns(value: Any, path: str) -> tuple[str, ...] | None:
     """Take a list of regular expressions, or None."""
     if value is None:

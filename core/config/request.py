@@ -11,9 +11,8 @@ from typing import Any
 
 from ..errors import UsageError, unknown_key
 from ..model.component import Kind
-from ..model.environment import VARIABLE_NAME
-from ..model.request import ModelSpec, Variables
-from .fields import Field, Section, parse_section, positive_seconds
+from ..model.request import ModelSpec
+from .environment import VARIABLE_KEYS
 from .layers import mapping, merge
 from .references import expand, resolve
 
@@ -23,44 +22,6 @@ COMPONENT_SECTIONS = {
     "harnesses": Kind.HARNESS,
     "benchmarks": Kind.BENCHMARK,
 }
-
-SETUP: Section = (
-    Field(
-        "build_timeout_seconds",
-        "seconds or null",
-        None,
-        "How long the creation of one sandbox may take; null for no limit.",
-        lambda value, path: None if value is None else positive_seconds(value, path),
-    ),
-)
-
-
-def _variables(value: Any, path: str) -> dict[str, str]:
-    """Return a map from names that a shell can hold to text."""
-    found = dict(mapping(value, path))
-    for name, text in found.items():
-        if not (isinstance(name, str) and VARIABLE_NAME.fullmatch(name)):
-            raise UsageError(f"{path}.{name}", f"{name!r} is no name of a variable", "use letters, digits, underscores")
-        if not isinstance(text, str) or "\0" in text:
-            raise UsageError(f"{path}.{name}", f"{text!r} is not text", "quote it")
-    return found
-
-
-_MAP = "mapping from name to text"
-VARIABLES: Section = (
-    Field("env_variables", _MAP, {}, "Environment variables at start-up and for every command.", _variables),
-    Field("run_env_variables", _MAP, {}, "Those of the agent's set-up and run, over env_variables.", _variables),
-    Field("evaluation_env_variables", _MAP, {}, "Those of the grader's commands, over env_variables.", _variables),
-    Field(
-        "evaluation_environment_env_variables",
-        f"{_MAP}, or null",
-        None,
-        "Those at the start of a fresh verifier, in place of env_variables; needs the evaluation mode fresh.",
-        lambda value, path: None if value is None else _variables(value, path),
-    ),
-)
-_VARIABLE_KEYS = frozenset(field.name for field in VARIABLES)
-ENVIRONMENT_KEYS = ("setup", *_VARIABLE_KEYS)  #: what every environment takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,34 +103,10 @@ def merged(config: Mapping[str, Any], choices: Choices, env: Mapping[str, str]) 
             "environments",
             choices.environment,
             over=choices.environment_params,
-            expanded=_VARIABLE_KEYS,
+            expanded=VARIABLE_KEYS,
         ),
         referenced,
     )
-
-
-def split_setup(params: Mapping[str, Any], path: str) -> tuple[float | None, dict[str, Any]]:
-    """Split an environment's parameters into the time limit of a creation and the provider's own."""
-    rest = {key: value for key, value in params.items() if key != "setup"}
-    setup = parse_section(SETUP, params.get("setup"), f"{path}.setup")
-    return setup["build_timeout_seconds"], rest
-
-
-def split_variables(params: Mapping[str, Any], path: str) -> tuple[Variables, dict[str, Any]]:
-    """Split an environment's parameters into the variables of each scope and the rest.
-
-    Raises:
-        UsageError: a map, a name or a value is none.
-    """
-    mine = {key: value for key, value in params.items() if key in _VARIABLE_KEYS}
-    given = parse_section(VARIABLES, mine, path)
-    variables = Variables(
-        given["env_variables"],
-        given["run_env_variables"],
-        given["evaluation_env_variables"],
-        given["evaluation_environment_env_variables"],
-    )
-    return variables, {key: value for key, value in params.items() if key not in _VARIABLE_KEYS}
 
 
 def model_spec(choices: Choices, env: Mapping[str, str]) -> ModelSpec | None:

@@ -10,12 +10,14 @@ from typing import Any
 
 from ..errors import UsageError
 from ..model.request import AttemptPlan, Execution, Runtime, Strategy, TaskSelection
+from .artifacts import ARTIFACTS
 from .fields import (
     Field,
     Section,
     choice,
     count,
     flag,
+    names,
     nested,
     non_negative,
     nullable,
@@ -86,6 +88,8 @@ EXECUTION: Section = (
         positive_seconds,
     ),
     Field("speculative", "boolean", False, "With strategy pass: start attempts before earlier ones have failed.", flag),
+    *ARTIFACTS,
+    Field("enabled_recipes", "list of recipe ids", (), "Only these recipes; [] for all that are on by default.", names),
 )
 
 RUNTIME: Section = (
@@ -154,6 +158,8 @@ def without_aliases(given: Any, path: str) -> tuple[dict[str, Any], list[str]]:
         UsageError: the former and the present name are both given, with different values.
     """
     values, warnings = dict(mapping(given, path)), []
+    if "download_artifacts" in values:
+        raise UsageError(f"{path}.download_artifacts", "is not a key any more", "use save_artifacts")
     for old, new in _ALIASES.items():
         if old in values:
             value = values.pop(old)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 
 from .network import NetworkMode, NetworkPolicy
 
 CAPTURE_LIMIT = 512 * 1024  #: bytes kept of each end of an output, unless a call says otherwise
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  #: names that a shell keeps; it drops others without a word
 OUTPUT_FILE_LIMIT = 64 * 1024 * 1024  #: bytes of an output written to a file
+
+
+class EvaluationMode(StrEnum):
+    """Where an attempt is graded: in no sandbox, in the one it ran in, or in a fresh one."""
+
+    NONE = "none"
+    REUSE = "reuse"
+    FRESH = "fresh"
 
 
 @dataclass(frozen=True, slots=True)

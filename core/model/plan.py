@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from ..metrics.contract import MetricContract
+from .artifact import Artifact as Artifact
+from .artifact import ArtifactCommand as ArtifactCommand
+from .artifact import ArtifactPlan
 from .environment import EnvironmentSpec
+from .environment import EvaluationMode as EvaluationMode
 from .network import NetworkPolicy
 from .request import AttemptPlan
-
-
-class EvaluationMode(StrEnum):
-    """Where an attempt is graded: in no sandbox, in the one it ran in, or in a fresh one."""
-
-    NONE = "none"
-    REUSE = "reuse"
-    FRESH = "fresh"
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A file or tree to keep of the run's sandbox: *source* there, absolute; *destination*, relative, in the attempt's
-    artifacts; *exclude* globs, of a path below the source or of a name anywhere in it.
-    """
-
-    source: str
-    destination: str
-    exclude: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactCommand:
-    """A command that makes artifacts ready, in the sandbox's own workdir; *optional* ones may fail."""
-
-    command: str
-    timeout_seconds: float = 60.0
-    user: str | None = None
-    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +74,13 @@ class Plan:
     retry: RetryPolicy
     metrics: MetricContract
     keep_environment: bool
+    run_network: NetworkPolicy = NetworkPolicy()  #: while the agent works
+    evaluation_network: NetworkPolicy = NetworkPolicy()  #: while the attempt is graded
     verifier: EnvironmentSpec | None = None  #: the fresh verifier, where it differs from *environment*
+    artifacts: ArtifactPlan | None = None  #: None for a benchmark that collects none
+    steps: int = 1
+    recipes: tuple[str, ...] = ()  #: what has changed this plan, in order
+    unenforced: tuple[str, ...] = ()  #: limits that the task asks for and the provider cannot keep
 
     @property
     def run_outer_seconds(self) -> float | None:

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from .artifact import Artifact, ArtifactCommand
+from .environment import EvaluationMode, Resources
+from .network import NetworkPolicy
+
 
 class Strategy(StrEnum):
     """How the attempts of a task become its value: their mean, or whether any succeeds."""
@@ -57,6 +61,15 @@ class TaskSelection:
 
 
 @dataclass(frozen=True, slots=True)
+class ArtifactLimits:
+    """How much the artifacts of an attempt may be, and how long one transfer of them may take."""
+
+    max_mb: int = 16384
+    max_files: int = 100_000
+    timeout_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """The rules of execution; budgets in seconds, None for inherited."""
 
@@ -75,6 +88,12 @@ class Execution:
     run_timer_compensation_seconds: float
     runresult_collect_timeout_seconds: float
     speculative: bool
+    save_artifacts: bool | None = None
+    artifacts: tuple[Artifact, ...] | None = None
+    artifact_collect: tuple[ArtifactCommand, ...] | None = None
+    artifact_collect_timeout_seconds: float | None = None
+    artifact_limits: ArtifactLimits = ArtifactLimits()
+    enabled_recipes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +134,34 @@ class Variables:
 
 
 @dataclass(frozen=True, slots=True)
+class Setup:
+    """How a sandbox is made; None leaves it to the task."""
+
+    build_timeout_seconds: float | None = None
+    image: str | None = None
+    workdir: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """What the user wants of every sandbox, over what the tasks ask; None leaves it to them.
+
+    *verifier_setup*, *verifier_resources* and *verifier_network* are of a fresh verifier at its start.
+    """
+
+    setup: Setup = Setup()
+    verifier_setup: Setup = Setup()
+    resources: Resources = Resources()
+    verifier_resources: Resources = Resources()
+    network: NetworkPolicy | None = None
+    run_network: NetworkPolicy | None = None
+    evaluation_network: NetworkPolicy | None = None
+    verifier_network: NetworkPolicy | None = None
+    evaluation_mode: EvaluationMode | None = None
+    variables: Variables = Variables()
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One evaluation, wholly decided."""
 
@@ -126,4 +173,4 @@ class RunRequest:
     execution: Execution
     output: Output = Output()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    variables: Variables = field(default_factory=Variables, repr=False)
+    sandbox: SandboxOptions = field(default_factory=SandboxOptions, repr=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from .artifact import Manifest
 from .issue import Issue, Severity, worst
 
 N = TypeVar("N", int, float)
@@ -90,7 +91,8 @@ class RunResult:
     """All that is kept of one execution of an attempt.
 
     *killed_processes* counts what was still alive when the agent had finished; None when nobody looked.
-    *seconds* is wall time by phase. *diagnostics* holds tracebacks and logs by phase.
+    *seconds* is wall time by phase. *diagnostics* holds tracebacks and logs by phase. *manifest* says which artifacts
+    were looked for; None when none were to be saved.
     """
 
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class RunResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     cancelled: bool = False
+    manifest: Manifest | None = None
 
     @property
     def severity(self) -> Severity | None:

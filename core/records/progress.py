@@ -90,6 +90,11 @@ class Progress:
             active.phase, active.details = event.phase, event.payload
             self.phase_counts[event.phase] += 1
 
+    def _artifact_progress(self, event: Event) -> None:
+        active = self._touch(event)
+        if active:
+            active.details = event.payload
+
     def _touch(self, event: Event) -> ActiveTask | None:
         active = self.active.get(event.task_id or "")
         if active:
@@ -171,6 +176,7 @@ _HANDLERS: dict[str, Callable[[Progress, Event], None]] = {
     "attempt_started": Progress._attempt_started,
     "attempt_finished": Progress._attempt_finished,
     "phase_changed": Progress._phase_changed,
+    "artifact_progress": Progress._artifact_progress,
     "attempt_retry": Progress._attempt_retry,
     "partial_saved": Progress._partial_saved,
     "task_finished": Progress._task_finished,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+from ..model.artifact import Manifest
 from ..model.issue import Issue, IssuePhase, Severity
 from ..model.plan import Budget, Plan
 from ..model.result import RunResult, Usage
@@ -60,6 +61,11 @@ def limits_document(plan: Plan) -> dict[str, Any]:
     }
 
 
+def manifest_document(manifest: Manifest) -> dict[str, Any]:
+    """Return which artifacts were looked for, and what came of each; places are below the attempt's folder."""
+    return {"directory": "artifacts", "entries": [asdict(entry) for entry in manifest.entries]}
+
+
 def result_document(record: AttemptRecord) -> dict[str, Any]:
     """Return what is kept of an attempt, without its identity; the trajectory is a file of its own."""
     result = record.result
@@ -82,6 +88,7 @@ def result_document(record: AttemptRecord) -> dict[str, Any]:
         "discarded_usage": usage_document(record.discarded),
         "seconds": dict(result.seconds),
         "killed_processes": result.killed_processes,
+        **({"artifact_manifest": manifest_document(result.manifest)} if result.manifest else {}),
         "limits": limits_document(record.plan) if record.plan else {},
         "retry_count": record.retries,
     }

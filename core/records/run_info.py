@@ -8,6 +8,7 @@ from typing import Any
 
 from ..metrics.contract import MetricContract
 from ..model.environment import EnvironmentSpec
+from ..model.network import NetworkPolicy
 from ..model.plan import EvaluationMode, Plan
 from ..model.request import RunRequest
 from ..model.task import RejectedItem
@@ -64,11 +65,20 @@ def contract_document(contract: MetricContract) -> dict[str, Any]:
 
 
 def _environment(provider: str, spec: EnvironmentSpec) -> dict[str, Any]:
-    return {"id": provider, "network_policy": _policy(spec), "image": spec.image, "workdir": spec.workdir}
+    limits = {name: getattr(spec.resources, name) for name in spec.resources.given}
+    return {
+        "id": provider,
+        "network_policy": policy_document(spec.network),
+        "image": spec.image,
+        "build": spec.build,
+        "workdir": spec.workdir,
+        "env_variables": sorted(spec.env),
+        "resources": limits,
+    }
 
 
-def _policy(spec: EnvironmentSpec) -> dict[str, Any]:
-    policy = spec.network
+def policy_document(policy: NetworkPolicy) -> dict[str, Any]:
+    """Return a network policy."""
     return {
         "network_mode": policy.network_mode.value,
         "allowed_hosts": list(policy.allowed_hosts),
@@ -79,13 +89,20 @@ def _policy(spec: EnvironmentSpec) -> dict[str, Any]:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return the plan of one attempt: what it meant to use, with every budget and its source."""
     environment = _environment(plan.provider, plan.environment)
+    verifier = _environment(plan.provider, plan.verifier) if plan.verifier else environment
+    kept = plan.artifacts
     return {
         "environment": environment,
-        "evaluation_environment": environment if plan.evaluation_mode is EvaluationMode.FRESH else None,
+        "evaluation_environment": verifier if plan.evaluation_mode is EvaluationMode.FRESH else None,
         "evaluation_environment_mode": plan.evaluation_mode.value,
-        "run_network_policy": _policy(plan.environment),
-        "verifier_network_policy": _policy(plan.environment),
-        "applied_recipes": [],
+        "run_network_policy": policy_document(plan.run_network),
+        "verifier_network_policy": policy_document(plan.evaluation_network),
+        "applied_recipes": list(plan.recipes),
+        "unenforced_limits": list(plan.unenforced),
+        "artifact_collection_supported": kept is not None,
+        "save_artifacts": kept is not None and kept.save,
+        "artifacts": [asdict(source) for source in kept.sources] if kept else [],
+        "artifact_collect": [asdict(command) for command in kept.commands] if kept else [],
         "run_timeout_seconds": plan.run.seconds if plan.run else None,
         "evaluation_timeout_seconds": plan.evaluation.seconds if plan.evaluation else None,
         "run_timer_compensation_seconds": plan.run_compensation_seconds,

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NewType, TypeVar
 
+from ..model.artifact import Artifact, ArtifactCommand, SavedArtifact
 from ..model.environment import EnvironmentSpec
 from ..model.issue import IssuePhase, Severity
+from ..model.network import NetworkPolicy
 from ..model.plan import Plan
 from ..model.result import HarnessResult, RunResult, Usage, Verdict
 from ..model.task import PreparedTask
@@ -185,6 +187,85 @@ class CollectResult(Effect[HarnessResult]):
     prepared: PreparedTask
     within: float
     limit: str = "execution.runresult_collect_timeout_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchNetwork(Effect[None]):
+    """Let the sandbox reach what *policy* says."""
+
+    failure = Failure(IssuePhase.RUN, "environment_failed", Severity.FATAL)
+    env: EnvironmentHandle
+    policy: NetworkPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchGradingNetwork(Effect[None]):
+    """Let the sandbox reach what *policy* says while it is graded in."""
+
+    failure = Failure(IssuePhase.EVALUATE, "environment_failed", Severity.FATAL)
+    env: EnvironmentHandle
+    policy: NetworkPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep(Effect["PreparedTask | None"]):
+    """Make the step after *prepared* ready; None when there is none."""
+
+    failure = _SETUP
+    env: EnvironmentHandle
+    prepared: PreparedTask
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareArtifacts(Effect[None]):
+    """Run one of the commands that make artifacts ready."""
+
+    failure = Failure(IssuePhase.COLLECT, "artifact_prepare_failed", Severity.ERROR, "artifact_prepare_failed")
+    env: EnvironmentHandle
+    command: ArtifactCommand
+    number: int
+    within: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveArtifacts(Effect[str]):
+    """Return the folder of this machine in which the attempt's artifacts go."""
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadArtifact(Effect[SavedArtifact]):
+    """Copy one artifact into *folder*, whole or not at all; one that is missing is no failure."""
+
+    failure = Failure(IssuePhase.COLLECT, "artifact_transfer_failed", Severity.FATAL, "artifact_transfer_failed")
+    env: EnvironmentHandle
+    folder: str
+    artifact: Artifact
+    max_bytes: int
+    max_files: int
+    within: float
+    limit: str = "execution.artifact_limits.timeout_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreArtifact(Effect[None]):
+    """Put one artifact where it came from."""
+
+    failure = Failure(IssuePhase.EVALUATE, "evaluation_setup_failed", Severity.FATAL, "evaluation_setup_failed")
+    env: EnvironmentHandle
+    folder: str
+    entry: SavedArtifact
+    within: float
+    limit: str = "execution.artifact_limits.timeout_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class CombineSteps(Effect[Verdict]):
+    """Make one verdict of those of the steps."""
+
+    failure = Failure(IssuePhase.EVALUATE, "evaluate_failed", Severity.FATAL)
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import PhaseFailed
+from ..model.artifact import Manifest, SavedArtifact
 from ..model.issue import Issue, Severity, deduplicated
 from ..model.result import HarnessResult, RunResult, Verdict
 from ..model.task import PreparedTask
@@ -22,6 +23,8 @@ class Notes:
     collected: HarnessResult = field(default_factory=HarnessResult)
     prepared: PreparedTask | None = None
     killed: int | None = None
+    manifest: Manifest | None = None
+    verdicts: list[Verdict] = field(default_factory=list)  #: of the steps, where there are several
     metrics: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
     retry_after: float | None = None
@@ -39,9 +42,22 @@ class Notes:
             self.retry_after = max(self.retry_after or 0.0, failure.retry_after)
 
     def collect(self, collected: HarnessResult) -> None:
-        """Take down what the harness brought back."""
-        self.collected = collected
+        """Take down what the harness brought back (in this step: what it used in earlier ones stays used)."""
+        self.collected = replace(collected, usage=self.collected.usage.plus(collected.usage))
         self._take(collected.issues)
+
+    def count_killed(self, number: int) -> None:
+        """Take down how many processes had outlived the agent."""
+        self.killed = (self.killed or 0) + number
+
+    def keep_artifact(self, entry: SavedArtifact) -> None:
+        """Take down an artifact that was looked for."""
+        assert self.manifest is not None
+        self.manifest = replace(self.manifest, entries=(*self.manifest.entries, entry))
+
+    def begin_step(self, prepared: PreparedTask) -> None:
+        """Go on to a further step of the task."""
+        self.prepared, self.inferred = prepared, False
 
     def judge(self, verdict: Verdict) -> None:
         """Take down what the grader says."""
@@ -58,6 +74,11 @@ class Notes:
     def gradeable(self) -> bool:
         """Tell whether nothing FATAL stands against grading."""
         return self.inferred and not any(issue.severity is Severity.FATAL for issue in self.issues)
+
+    @property
+    def fatal(self) -> bool:
+        """Tell whether there is a FATAL issue."""
+        return any(issue.severity is Severity.FATAL for issue in self.issues)
 
     def without_grading(self) -> Notes:
         """Return what was known before the grading, for another one."""
@@ -80,5 +101,6 @@ class Notes:
             killed_processes=self.killed,
             seconds=self.seconds,
             diagnostics=tuple(self.diagnostics),
+            manifest=self.manifest,
             cancelled=self.cancelled,
         )

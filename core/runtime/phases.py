@@ -15,6 +15,8 @@ class Phase(StrEnum):
     RUN_HARNESS = "run_harness"
     RUN_TASK = "run_task"
     COLLECT_HARNESS_RESULT = "collect_harness_result"
+    COLLECT_ARTIFACTS = "collect_artifacts"
+    DOWNLOAD_ARTIFACTS = "download_artifacts"
     EVALUATE_ENVIRONMENT = "evaluate_environment"
     EVALUATE = "evaluate"
     RETRY_WAIT = "retry_wait"
@@ -22,6 +24,7 @@ class Phase(StrEnum):
 
 
 _ANYWHERE = frozenset({Phase.RETRY_WAIT, Phase.SAVE_PARTIAL})  # a phase that fails for good goes straight there
+_KEEPING = frozenset({Phase.COLLECT_ARTIFACTS, Phase.DOWNLOAD_ARTIFACTS})
 _GRADING = frozenset({Phase.EVALUATE_ENVIRONMENT, Phase.EVALUATE})
 
 FOLLOWERS: dict[Phase | None, frozenset[Phase]] = {
@@ -31,10 +34,12 @@ FOLLOWERS: dict[Phase | None, frozenset[Phase]] = {
     Phase.PREPARE_TASK: frozenset({Phase.START_HARNESS, Phase.RUN_TASK}) | _ANYWHERE,
     Phase.START_HARNESS: frozenset({Phase.RUN_HARNESS}) | _ANYWHERE,
     Phase.RUN_HARNESS: frozenset({Phase.COLLECT_HARNESS_RESULT}) | _ANYWHERE,
-    Phase.COLLECT_HARNESS_RESULT: _GRADING | _ANYWHERE,
-    Phase.RUN_TASK: _GRADING | _ANYWHERE,
+    Phase.COLLECT_HARNESS_RESULT: _KEEPING | _GRADING | _ANYWHERE,
+    Phase.RUN_TASK: _KEEPING | _GRADING | _ANYWHERE,
+    Phase.COLLECT_ARTIFACTS: frozenset({Phase.DOWNLOAD_ARTIFACTS}) | _GRADING | _ANYWHERE,
+    Phase.DOWNLOAD_ARTIFACTS: _GRADING | _ANYWHERE,
     Phase.EVALUATE_ENVIRONMENT: frozenset({Phase.EVALUATE}) | _ANYWHERE,
-    Phase.EVALUATE: _ANYWHERE,
+    Phase.EVALUATE: _ANYWHERE | frozenset({Phase.PREPARE_TASK}),  # of a further step
     Phase.RETRY_WAIT: frozenset({Phase.PLAN, Phase.OPEN_ENVIRONMENT}) | _GRADING,
     Phase.SAVE_PARTIAL: frozenset(),
 }

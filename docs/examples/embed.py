@@ -36,7 +36,7 @@ class Sandbox(Environment):
 class Sandboxes:
     capabilities = Capabilities()
 
-    async def open(self, spec):
+    async def open(self, spec, record):
         return Sandbox()
 
 

@@ -10,7 +10,7 @@ from agentcompass.core.metrics.contract import binary_contract
 from agentcompass.core.model.environment import Capabilities, EnvironmentSpec
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.core.model.plan import Budget, EvaluationMode, RetryPolicy, TaskPlan
-from agentcompass.core.model.request import AttemptPlan, Choice, Output, RunRequest, Strategy
+from agentcompass.core.model.request import AttemptPlan, Choice, Output, RunRequest, SandboxOptions, Setup, Strategy
 from agentcompass.core.model.task import Task
 from agentcompass.core.planning import Parts, resolve_plan
 
@@ -24,8 +24,9 @@ def _plan(execution=None, *, task=None, asked=None, harness=True, default=None, 
         parse_selection({}, "b")[0],
         parse_execution(execution or {})[0],
         Output(),
+        sandbox=SandboxOptions(Setup(build)),
     )
-    parts = Parts(binary_contract(), EvaluationMode.FRESH, harness, default, able or Capabilities(), build)
+    parts = Parts(binary_contract(), EvaluationMode.FRESH, harness, default, able or Capabilities())
     return resolve_plan(request, parts, task or Task("t"), asked or TaskPlan())
 
 

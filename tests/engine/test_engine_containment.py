@@ -260,7 +260,7 @@ def test_the_solution_is_shown_to_nobody_who_does_not_need_it(toys):
 def test_an_exception_without_words_still_has_a_message(toys, monkeypatch):
     """The type stands for the missing text."""
 
-    async def silent(self, spec):
+    async def silent(self, spec, record):
         raise NotImplementedError
 
     monkeypatch.setattr(ToyProvider, "open", silent)

@@ -132,7 +132,7 @@ def test_arguments_are_what_the_command_line_would_say(toys, tmp_path):
         runtime.cleanup_grace_seconds,
         runtime.provider_limits,
         runtime.env_open_qps,
-        prepared.build_seconds,
+        request.sandbox.setup.build_timeout_seconds,
     )
     assert ("M", ("openai-chat",), {"temperature": 0.5}) == (
         request.model.id,

@@ -46,6 +46,7 @@ class Account:
     retry_after: float | None = None
     sandboxes: list[Sandbox] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
+    kept_artifacts: list[str] = field(default_factory=list)
     discarded: tuple[Issue, ...] = ()
 
     def begin(self, job: Job) -> None:
@@ -53,7 +54,7 @@ class Account:
         self.executions += 1
         self.graded_only = job.notes is not None
         if not self.graded_only:
-            self.killed, self.answer, self.inferred = None, None, False
+            self.killed, self.answer, self.inferred, self.kept_artifacts = None, None, False, []
         self.verdict, self.retry_after, self.agent_lives, self.grading_failed = None, None, False, False
         self.sandboxes, self.sessions, self.tidied = [], [], set()
 

@@ -57,6 +57,7 @@ def _in(module: str, name: str, *changes: tuple[str, str]) -> Mutant:
 
 _ADMISSION, _SCHEDULE = f"{SCHEDULING}.admission", f"{SCHEDULING}.schedule"
 _ATTEMPT, _EFFECTS, _LEDGER = f"{RUNTIME}.attempt", f"{RUNTIME}.effects", f"{RUNTIME}.ledger"
+_INFERENCE, _GRADING, _SCRIPT = f"{RUNTIME}.inference", f"{RUNTIME}.grading", f"{RUNTIME}.script"
 _NOTES, _PHASES, _EVALUATION = f"{RUNTIME}.notes", f"{RUNTIME}.phases", f"{RUNTIME}.evaluation"
 _RETRY, _BUDGETS = "agentcompass.core.retry", "agentcompass.core.budgets"
 _PLAYER, _POOL = f"{ENGINE}.player", f"{ENGINE}.pool"
@@ -125,14 +126,17 @@ MUTANTS: tuple[Mutant, ...] = (
         _NOTES, "the wish to be left alone is forgotten", ("max(self.retry_after or 0.0, failure.retry_after)", "None")
     ),
     _in(
-        _ATTEMPT,
+        _INFERENCE,
         "the agent lives while its result is collected",
-        ("\n    notes.killed = await KillProcesses(env)\n\n\nasync def _run_task", "\n\n\nasync def _run_task"),
+        ("\n    notes.count_killed(await KillProcesses(env))\n\n\nasync def _run_task", "\n\n\nasync def _run_task"),
     ),
     _in(
-        _ATTEMPT,
+        _INFERENCE,
         "processes live while the answer is graded",
-        ("\n    notes.killed = await KillProcesses(env)\n\n\nasync def _grade_afresh", "\n\n\nasync def _grade_afresh"),
+        (
+            "\n    notes.count_killed(await KillProcesses(env))\n\n\nasync def _open_network",
+            "\n\n\nasync def _open_network",
+        ),
     ),
     _in(
         _ATTEMPT,
@@ -140,10 +144,10 @@ MUTANTS: tuple[Mutant, ...] = (
         ("if notes.cancelled:  # whatever", "if False:  # whatever"),
     ),
     _in(
-        _ATTEMPT,
+        _GRADING,
         "a verifier stays open",
         (
-            "        await _grade(plan, notes, env)\n    finally:\n        await _close(plan, notes, env)",
+            "        await _grade(plan, notes, env)\n    finally:\n        await close(plan, notes, env)",
             "        await _grade(plan, notes, env)\n    finally:\n        pass",
         ),
     ),
@@ -151,19 +155,19 @@ MUTANTS: tuple[Mutant, ...] = (
         _ATTEMPT,
         "a sandbox stays open after a failure",
         (
-            "        finally:\n            await _close(plan, notes, env)",
-            "        except PhaseFailed:\n            raise\n        else:\n            await _close(plan, notes, env)",
+            "    finally:\n        await close(plan, notes, env)",
+            "    except PhaseFailed:\n        raise\n    else:\n        await close(plan, notes, env)",
         ),
     ),
-    _in(_ATTEMPT, "a session stays open", ("await _quietly(notes, CloseHarness(session))", "pass")),
-    _in(_ATTEMPT, "kept environments are closed", ("if not plan.keep_environment:", "if plan:")),
-    _in(_ATTEMPT, "verifiers are not paced", ("    await PaceOpening(plan.provider)\n", "")),
+    _in(_INFERENCE, "a session stays open", ("await quietly(notes, CloseHarness(session))", "pass")),
+    _in(_SCRIPT, "kept environments are closed", ("if not plan.keep_environment:", "if plan:")),
+    _in(_GRADING, "verifiers are not paced", ("    await PaceOpening(plan.provider)\n", "")),
     _in(_ATTEMPT, "retries are not counted", ("retries=again.number", "retries=job.retries")),
     _in(_ATTEMPT, "discarded money is forgotten", ("job.discarded.plus(notes.collected.usage)", "job.discarded")),
     _in(_ATTEMPT, "a finished task is not saved", ("await SaveTask(finished)", "pass")),
-    _in(_ATTEMPT, "a phase is not told", ("    await _enter(Phase.PREPARE_TASK)\n", "")),
+    _in(_INFERENCE, "a phase is not told", ("    await enter(Phase.PREPARE_TASK)\n", "")),
     _in(
-        _ATTEMPT,
+        _GRADING,
         "wrong values are scored",
         ("except MetricInvalidError as invalid:", "except ZeroDivisionError as invalid:"),
     ),

@@ -15,11 +15,13 @@ from typing import Any
 from agentcompass.core.config.sections import parse_execution, parse_selection
 from agentcompass.core.errors import PhaseFailed, SandboxError, UsageError
 from agentcompass.core.metrics.contract import binary_contract, scalar_contract
+from agentcompass.core.model.artifact import Artifact, ArtifactCommand, ArtifactStatus, SavedArtifact
 from agentcompass.core.model.environment import Capabilities
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
+from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.core.model.plan import EvaluationMode, TaskPlan
-from agentcompass.core.model.request import Choice, RunRequest
+from agentcompass.core.model.request import Choice, RunRequest, SandboxOptions, Setup
 from agentcompass.core.model.result import HarnessResult, Usage, Verdict
 from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
 from agentcompass.core.planning import Parts, resolve_plan
@@ -44,6 +46,12 @@ KINDS: dict[type[Any], str] = {
     fx.RunTask: "run_task",
     fx.KillProcesses: "kill",
     fx.CollectResult: "collect",
+    fx.SwitchNetwork: "switch",
+    fx.SwitchGradingNetwork: "switch",
+    fx.PrepareArtifacts: "ready",
+    fx.ReserveArtifacts: "reserve",
+    fx.DownloadArtifact: "download",
+    fx.RestoreArtifact: "restore",
     fx.CloseHarness: "close_session",
     fx.CloseEnvironment: "close",
     fx.Evaluate: "evaluate",
@@ -61,6 +69,8 @@ PHASES = {
     "run": IssuePhase.RUN,
     "run_task": IssuePhase.RUN,
     "collect": IssuePhase.COLLECT,
+    "ready": IssuePhase.COLLECT,
+    "download": IssuePhase.COLLECT,
     "close_session": IssuePhase.CLEANUP,
     "evaluate": IssuePhase.EVALUATE,
 }
@@ -73,6 +83,8 @@ class Sandbox:
 
     key: Key
     role: str
+    network: Any = None
+    restored: list[str] = field(default_factory=list)
     closes: int = 0
 
 
@@ -144,6 +156,8 @@ class Office:
         if key is None or job is None:
             return f"{self.index}/{getattr(effect, 'status', None) is not None}"
         role = getattr(effect, "role", "")
+        for part in ("artifact", "entry", "number", "policy"):
+            role += f"/{getattr(effect, part)}" if hasattr(effect, part) else ""
         return f"{key.request}.{key.task}.{key.attempt}#{job.retries}{role}"
 
     def instant(self, key: Key | None, job: Job | None, effect: Any) -> tuple[Any, BaseException | None]:
@@ -157,7 +171,7 @@ class Office:
         assert job is not None
         if self.fate(key, job, effect).trouble:
             return None, RuntimeError("plan trouble")
-        asked = TaskPlan(self.order.run_seconds, self.order.evaluation_seconds)
+        asked = asked_of(self.order)
         return resolve_plan(self.request, self.parts, job.task, asked), None
 
     def _announce(self, key: Key | None, job: Job | None, effect: fx.Announce) -> None:
@@ -237,12 +251,25 @@ class Office:
         answer = f"{key.task}.{key.attempt}#{job.retries}"
         return HarnessResult(answer, usage=Usage(model_calls=1), issues=_issues(kind, fate))
 
+    def _downloaded(self, key: Key, job: Job, effect: fx.DownloadArtifact, fate: Fate) -> SavedArtifact:
+        artifact = effect.artifact
+        if fate.dice[0] < 0.2:
+            return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.MISSING)
+        mark = f"{key.task}.{key.attempt}#{job.retries}/{artifact.source}"
+        refused = ("a link",) if fate.dice[1] < 0.1 else ()
+        return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.COLLECTED, 1, 10, mark, refused)
+
     def _killed(self, key: Key, job: Job, effect: Any, fate: Fate) -> int:
         return 1 + int(fate.dice[0] * 3) if fate.dice[1] < self.settings.troubles.get("killed", 0.0) else 0
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
-    "open": lambda office, key, job, effect, fate: Sandbox(key, effect.role),
+    "open": lambda office, key, job, effect, fate: Sandbox(key, effect.role, effect.spec.network),
+    "switch": lambda office, key, job, effect, fate: setattr(effect.env, "network", effect.policy),
+    "ready": lambda office, key, job, effect, fate: None,
+    "reserve": lambda office, key, job, effect, fate: "artifacts",
+    "download": Office._downloaded,
+    "restore": lambda office, key, job, effect, fate: effect.env.restored.append(effect.entry.fingerprint),
     "prepare": lambda office, key, job, effect, fate: PreparedTask(""),
     "start": lambda office, key, job, effect, fate: Session(effect.env),
     "run": lambda office, key, job, effect, fate: None,
@@ -300,11 +327,31 @@ def request_of(order: Order) -> RunRequest:
         }
     )
     harness = Choice("agent" if order.harness else "none")
-    return RunRequest(Choice("bench"), harness, Choice(order.provider), None, selection, execution)
+    sandbox = SandboxOptions(Setup(order.build_seconds))
+    return RunRequest(Choice("bench"), harness, Choice(order.provider), None, selection, execution, sandbox=sandbox)
 
 
 def _parts(order: Order, contract: Any) -> Parts:
-    return Parts(contract, EvaluationMode(order.mode), order.harness, None, Capabilities(), order.build_seconds)
+    able = Capabilities(frozenset(NetworkMode), dynamic_network=True, private_root=True)
+    return Parts(
+        contract, EvaluationMode(order.mode), order.harness, None, able, collects_artifacts=order.artifacts > 0
+    )
+
+
+def asked_of(order: Order) -> TaskPlan:
+    """Return what the tasks of *order* ask for."""
+    sources = tuple(Artifact(f"/app/{n}", f"app/{n}") for n in range(order.artifacts))
+    commands = tuple(ArtifactCommand(f"make {n}", 3.0, optional=n == 1) for n in range(order.artifacts))
+    closed = NetworkPolicy(NetworkMode.NO_NETWORK) if order.networks else None
+    listed = NetworkPolicy(NetworkMode.ALLOWLIST, ("a.org",)) if order.networks else None
+    return TaskPlan(
+        order.run_seconds,
+        order.evaluation_seconds,
+        run_network=closed,
+        evaluation_network=listed,
+        artifacts=sources,
+        artifact_collect=commands,
+    )
 
 
 def _tasks(order: Order) -> list[Task]:

@@ -60,6 +60,8 @@ class Order:
     success: float
     load: str
     rejected: int
+    artifacts: int = 0
+    networks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,8 @@ def _order(rng: random.Random, most: int) -> Order:
         success=rng.choice((0.1, 0.5, 0.9)),
         load=rng.choice(("usage", "disk", "defect", "empty", "slow")) if rng.random() < 0.06 else "ok",
         rejected=rng.choice((0, 0, 0, 0, 1, 3)),
+        artifacts=rng.choice((0, 0, 1, 2)),
+        networks=rng.random() < 0.3,
     )
 
 

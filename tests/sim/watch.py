@@ -13,6 +13,7 @@ from agentcompass.core.errors import PhaseFailed
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.issue import IssuePhase, Severity
 from agentcompass.core.model.result import RunResult
+from agentcompass.core.runtime import effects as fx
 from agentcompass.core.runtime.attempt import Again, GivenUp, Job, Kept, Step
 from agentcompass.core.runtime.ledger import Key
 from agentcompass.core.runtime.phases import Phase, may_follow
@@ -33,6 +34,10 @@ PLACES = {
     "run_task": {Phase.RUN_TASK},
     "kill": {Phase.RUN_HARNESS, Phase.RUN_TASK},
     "collect": {Phase.COLLECT_HARNESS_RESULT},
+    "ready": {Phase.COLLECT_ARTIFACTS},
+    "reserve": {Phase.DOWNLOAD_ARTIFACTS},
+    "download": {Phase.DOWNLOAD_ARTIFACTS},
+    "restore": {Phase.EVALUATE_ENVIRONMENT},
     "evaluate": {Phase.EVALUATE},
     "save_task": {Phase.SAVE_PARTIAL},
 }
@@ -77,6 +82,21 @@ class Watch(Gate):
         self.require(getattr(effect, "timeout", budget) == budget, "the agent knows its budget", effect)
         self.require(effect.within == outer, "the outer limit is the budget and the compensation", effect.within)
         account.agent_lives = True
+        self._reaches(key, effect, "no-network" if order.networks else "public")
+
+    def _reaches(self, key: Key, effect: Any, mode: str) -> None:
+        sandbox = sandbox_of(effect)
+        if sandbox is not None:
+            self.require(sandbox.network.network_mode == mode, "each phase has its network", (key, sandbox.network))
+
+    def _keeps(self, key: Key, account: Account, effect: Any, now: float) -> None:
+        self.require(not account.agent_lives, "the agent is dead before anything is kept", key)
+        self.require(effect.env.role == "run", "artifacts are of the agent's sandbox", key)
+        self.require(0 < effect.within <= 600, "keeping has its budget", effect.within)
+
+    def _restores(self, key: Key, account: Account, effect: Any, now: float) -> None:
+        self.require(effect.env.role == "verifier", "only a fresh verifier gets artifacts", key)
+        self.require(effect.entry.fingerprint in account.kept_artifacts, "what is restored was kept", effect.entry)
 
     def _collects(self, key: Key, account: Account, effect: Any, now: float) -> None:
         self.require(not account.agent_lives, "the agent is dead before anything is collected", key)
@@ -103,6 +123,11 @@ class Watch(Gate):
         self.require({"none": None, "reuse": "run", "fresh": "verifier"}[order.mode] == role, "graded in place", role)
         self.require(not has(result.issues, Severity.FATAL), "nothing is graded that a FATAL stands against", key)
         self.require(result.final_answer == account.answer, "this execution's answer is graded", key)
+        if effect.env is not None:
+            self._reaches(key, effect, "allowlist" if order.networks else "public")
+        if order.mode == "fresh":
+            restored = set(effect.env.restored)
+            self.require(restored == set(account.kept_artifacts), "a verifier has all artifacts", (key, restored))
         if order.mode != "reuse" and not order.keep:
             still = [s for s in account.sandboxes if s.role == "run" and not s.closes]
             self.require(not still, "the run environment is closed before other grading", key)
@@ -148,11 +173,14 @@ class Watch(Gate):
     def ends(self, key: Key, effect: Any, value: Any, error: BaseException | None, now: float) -> None:
         """Take note of what *effect* gave."""
         account, kind = self.accounts[key], KINDS.get(type(effect))
-        if isinstance(error, PhaseFailed) and error.retry_after is not None:
+        mandatory = kind != "ready" or not effect.command.optional
+        if isinstance(error, PhaseFailed) and error.retry_after is not None and mandatory:
             account.retry_after = max(account.retry_after or 0.0, error.retry_after)
         if error is not None:
             graded = kind == "evaluate" or (kind == "open" and effect.role == "verifier")
-            account.grading_failed |= graded
+            account.grading_failed |= graded or kind == "restore" or isinstance(effect, fx.SwitchGradingNetwork)
+            if kind in ("reserve", "download") or (kind == "ready" and mandatory):
+                account.inferred = False
             return
         noted = _NOTES.get(kind or "")
         if noted is not None:
@@ -167,6 +195,10 @@ class Watch(Gate):
     def _killed(self, key: Key, account: Account, effect: Any, value: Any) -> None:
         account.agent_lives, account.killed = False, value
         account.inferred = not self.orders[key.request].harness
+
+    def _downloaded(self, key: Key, account: Account, effect: Any, value: Any) -> None:
+        if value.fingerprint is not None:
+            account.kept_artifacts.append(value.fingerprint)
 
     def _collected(self, key: Key, account: Account, effect: Any, value: Any) -> None:
         account.answer = value.final_answer
@@ -253,6 +285,9 @@ _CHECKS: dict[str, Any] = {
     "collect": Watch._collects,
     "close_session": Watch._closes_session,
     "close": Watch._closes,
+    "ready": Watch._keeps,
+    "download": Watch._keeps,
+    "restore": Watch._restores,
     "evaluate": Watch._evaluates,
     "save_attempt": Watch._saves,
     "save_retry": Watch._saves_retry,
@@ -264,6 +299,7 @@ _NOTES: dict[str, Any] = {
     "kill": Watch._killed,
     "run_task": Watch._collected,
     "collect": Watch._collected,
+    "download": Watch._downloaded,
     "evaluate": Watch._graded,
     "save_attempt": Watch._saved,
 }

@@ -15,7 +15,13 @@ from referencing import Registry, Resource
 from agentcompass import schemas
 
 #: Files without a schema are for people.
-READABLE = (r"summary\.md", r"run\.log", r"logs/\d{8}_\d{6}\.log")
+READABLE = (
+    r"summary\.md",
+    r"run\.log",
+    r"logs/\d{8}_\d{6}\.log",
+    r"attempts/[^/]+/\d+/artifacts/.*",
+    r"attempts/[^/]+/\d+/retries/\d+\.artifacts/.*",
+)
 SCHEMAS = {
     r"run_info\.json": "run_info.v3",
     r"params\.json": "params.v1",
@@ -24,6 +30,7 @@ SCHEMAS = {
     r"progress\.json": "progress.v1",
     r"progress\.jsonl": "event.v1",
     r"metrics\.json": "metrics.v1",
+    r"resources/[0-9a-f]{32}\.json": "resource.v1",
     r"details/[^/]+\.json": "task.v3",
     r"attempts/[^/]+/[1-9]\d*/result\.json": "attempt.v3",
     r"attempts/[^/]+/[1-9]\d*/trajectory\.json": "trajectory.atif-1.8",

@@ -45,6 +45,8 @@ KINDS = {
         {},
     ),
     "hierarchy": ({"tasks": SCALED, "aggregation_mode": "category_hierarchy", "category_hierarchy": TREE}, {}, {}),
+    "artifacts": ({"tasks": PLAIN, "mode": "fresh", "artifacts": ["kept.txt", "missing.txt"]}, {}, {}),
+    "kept": ({"tasks": PLAIN}, {"keep_environment": True}, {}),
     "rejected": ({"tasks": PLAIN, "rejected": 2}, {}, {}),
     "unloadable": ({"tasks": [], "broken": "the data is gone"}, {}, {}),
     "expired": ({"tasks": PLAIN}, {}, {"timeout_seconds": 1e-9}),
@@ -57,6 +59,7 @@ def scripted_run(results: Path, name: str) -> Path:
     choices = Choices(
         "scripted",
         "scripted",
+        "recording",
         benchmark_params=benchmark,
         execution=execution,
         runtime={"results_dir": str(results), "progress": "none", **runtime},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ class MemoryStore(RunStore):
         self.details: dict[tuple[str, bool], Any] = {}
         self.metrics: Any = None
         self.summary: str | None = None
+        self.folders: dict[tuple[str, int], str] = {}
+        self.resources: dict[str, Any] = {}
         self.closed = False
 
     @property
@@ -87,6 +90,19 @@ class MemoryStore(RunStore):
     async def save_report(self, metrics: Document, summary: str) -> None:
         """Keep the numbers."""
         self.metrics, self.summary = self._kept("save_report", metrics), summary
+
+    async def reserve_artifacts(self, task_id: str, attempt: int) -> str:
+        """Make a folder that the system forgets some time."""
+        self._kept("reserve_artifacts", None)
+        return self.folders.setdefault((task_id, attempt), tempfile.mkdtemp(prefix="agentcompass-test-"))
+
+    def record_resource(self, name: str, document: Document) -> None:
+        """Keep a record."""
+        self.resources[name] = self._kept("record_resource", document)
+
+    def drop_resource(self, name: str) -> None:
+        """Forget it."""
+        self.resources.pop(name, None)
 
     async def close(self) -> None:
         """Note that nothing more is to come."""

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcompass.adapters.engine.host import BUILTIN, Host
+from agentcompass.adapters.sandboxes.local_process import HostProcessProvider
 from agentcompass.core.errors import PhaseFailed, SandboxError, UsageError
 from agentcompass.core.metrics.contract import MetricKind, MetricSpec, binary_contract
+from agentcompass.core.model.artifact import Artifact
 from agentcompass.core.model.component import Component, parameters
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
-from agentcompass.core.model.plan import EvaluationMode
+from agentcompass.core.model.plan import EvaluationMode, TaskPlan
 from agentcompass.core.model.result import HarnessResult, Usage, Verdict
 from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
 from agentcompass.ports.benchmark import Benchmark, LoadedTasks
+from agentcompass.ports.environment import unrecorded
 from agentcompass.ports.harness import Harness
 from agentcompass.ports.hookspecs import hookimpl
 
@@ -39,8 +42,17 @@ class ScriptedBenchmark(Benchmark):
     isolated = True
     metrics = binary_contract(MetricSpec("length", MetricKind.SCALAR, unit="characters", minimum=0.0))
 
-    def __init__(self, tasks: list[dict[str, Any]], mode: str = "none", rejected: int = 0, broken: str = "") -> None:
+    def __init__(
+        self,
+        tasks: list[dict[str, Any]],
+        mode: str = "none",
+        rejected: int = 0,
+        broken: str = "",
+        artifacts: tuple[str, ...] = (),
+    ) -> None:
         self._tasks, self._rejected, self._broken = tasks, rejected, broken
+        self._artifacts = tuple(Artifact(name, name) for name in artifacts)
+        self.collects_artifacts = bool(artifacts)
         self.evaluation_mode = EvaluationMode(mode)
         self._graded: dict[str, int] = {}
 
@@ -54,8 +66,14 @@ class ScriptedBenchmark(Benchmark):
         ]
         return LoadedTasks(tasks, tuple(RejectedItem(f"data:{n}", "no task") for n in range(self._rejected)))
 
+    def plan(self, task: Task) -> TaskPlan:
+        """Ask for the artifacts."""
+        return TaskPlan(artifacts=self._artifacts)
+
     async def prepare_task(self, task: Task, environment: Any) -> PreparedTask:
-        """Tell the harness what to do."""
+        """Tell the harness what to do; every artifact but the last is there."""
+        for artifact in self._artifacts[:-1]:
+            await environment.write_file(artifact.source, b"kept")
         return PreparedTask("do it", metadata={"id": task.id, "run": task.data.get("run", ["ok"])})
 
     async def evaluate(self, task: Task, prepared: PreparedTask, result: Any, environment: Any) -> Verdict:
@@ -125,6 +143,7 @@ def register_benchmarks() -> list[Component]:
         tasks={"type": "array", "items": {"type": "object"}, "description": "What happens."},
         mode={"enum": ["none", "reuse", "fresh"], "default": "none", "description": "Where it is graded."},
         rejected={"type": "integer", "default": 0, "description": "Items that are no tasks."},
+        artifacts={"type": "array", "items": {"type": "string"}, "default": [], "description": "What is kept."},
         broken={"type": "string", "default": "", "description": "Why nothing loads."},
     )
     return [Component("scripted", "Does as it is told.", f"{__name__}:ScriptedBenchmark", params)]
@@ -134,6 +153,21 @@ def register_benchmarks() -> list[Component]:
 def register_harnesses() -> list[Component]:
     """Name the harness."""
     return [Component("scripted", "Does as it is told.", f"{__name__}:ScriptedHarness", parameters())]
+
+
+class Recording(HostProcessProvider):
+    """Local processes, each taken down when it is opened."""
+
+    async def open(self, spec: Any, record: Any = unrecorded) -> Any:
+        """Take it down, then open it."""
+        record({"id": "there"})
+        return await super().open(spec)
+
+
+@hookimpl
+def register_environments() -> list[Component]:
+    """Name the environment."""
+    return [Component("recording", "Local processes.", f"{__name__}:Recording", parameters())]
 
 
 def scripted_host() -> Host:

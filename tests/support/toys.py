@@ -294,7 +294,7 @@ class ToyProvider(EnvironmentProvider):
     def __init__(self, remote: bool = False, broken: str = "") -> None:
         self.capabilities, self._broken = Capabilities(remote=remote), broken
 
-    async def open(self, spec: EnvironmentSpec) -> Any:
+    async def open(self, spec: EnvironmentSpec, record: Any = None) -> Any:
         task = spec.labels["toy"]
         BOARD.opened_at.append(asyncio.get_running_loop().time())
         await BOARD.act(task, 0, "open")

@@ -176,7 +176,7 @@ def test_the_creation_limit_is_not_the_providers(host, home):
     """The limit of a creation is taken out of the environment's parameters, and recorded with them."""
     prepared = _prepared(host, home, environment_params={"setup": {"build_timeout_seconds": 9}})
 
-    assert 9.0 == prepared.build_seconds
+    assert 9.0 == prepared.request.sandbox.setup.build_timeout_seconds
     assert "setup" not in prepared.environment_params
     assert {"setup": {"build_timeout_seconds": 9}} == request_document(prepared.request)["environment"]["params"]
 

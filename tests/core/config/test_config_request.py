@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentcompass.core.config.request import Choices, check_config, merged, model_spec, split_setup
+from agentcompass.core.config.environment import split_environment
+from agentcompass.core.config.request import Choices, check_config, merged, model_spec
 from agentcompass.core.errors import UsageError
+from agentcompass.core.model.request import SandboxOptions
 
 KNOWN = {"environments": ("docker", "host_process"), "harnesses": ("oracle",), "benchmarks": ("humaneval",)}
 
@@ -79,10 +81,13 @@ def test_a_wrong_section_is_named(config, field):
 @pytest.mark.seed("TO-02")
 def test_the_creation_limit_is_common_to_all_environments():
     """The limit of a creation is taken out; the rest is the provider's own."""
-    assert (90.0, {"cpu": 2}) == split_setup({"setup": {"build_timeout_seconds": 90}, "cpu": 2}, "environments.docker")
-    assert (None, {}) == split_setup({}, "environments.docker")
+    given = {"setup": {"build_timeout_seconds": 90}, "mounts": ["a"]}
+    options, own = split_environment(given, "environments.docker")
+
+    assert (90.0, {"mounts": ["a"]}) == (options.setup.build_timeout_seconds, own)
+    assert (SandboxOptions(), {}) == split_environment({}, "environments.docker")
     with pytest.raises(UsageError, match=r"environments\.docker\.setup\.build_timeout: unknown key; did you mean"):
-        split_setup({"setup": {"build_timeout": 1}}, "environments.docker")
+        split_environment({"setup": {"build_timeout": 1}}, "environments.docker")
 
 
 def test_a_model_with_its_endpoint():

@@ -7,8 +7,9 @@ from dataclasses import fields
 
 import pytest
 
+from agentcompass.core.config.artifacts import COMMAND, LIMITS
+from agentcompass.core.config.environment import RESOURCES, SETUP
 from agentcompass.core.config.fields import parse_section
-from agentcompass.core.config.request import SETUP
 from agentcompass.core.config.sections import (
     ATTEMPTS,
     EXECUTION,
@@ -84,6 +85,11 @@ TAKES = {
     "factor": _positive,
     "factor or null": _or_none(_positive),
     "path": _text,
+    "path or null": _or_none(_text),
+    "text": _text,
+    "boolean or null": _or_none(lambda value: isinstance(value, bool)),
+    "number or null": _or_none(_positive),
+    "list of recipe ids": lambda value: isinstance(value, list) and all(_text(item) for item in value),
     "id of a store": _text,
     "text or null": _or_none(_text),
     "mapping": _attempts,
@@ -100,9 +106,20 @@ TAKES = {
     ),
 }
 #: Fields that take 0 where others of their type do not.
-ZERO = {"max_retries", "timeout_seconds", "cleanup_grace_seconds"}
-SECTIONS = {"execution": EXECUTION, "runtime": RUNTIME, "selection": SELECTION, "attempts": ATTEMPTS, "setup": SETUP}
-CASES = [(section, field) for section, table in SECTIONS.items() for field in table]
+ZERO = {("execution", "max_retries"), ("runtime", "timeout_seconds"), ("runtime", "cleanup_grace_seconds")}
+SECTIONS = {
+    "execution": EXECUTION,
+    "runtime": RUNTIME,
+    "selection": SELECTION,
+    "attempts": ATTEMPTS,
+    "setup": SETUP,
+    "resources": RESOURCES,
+    "artifact_limits": LIMITS,
+    "artifact_collect": COMMAND,
+}
+#: Fields with a shape of their own, which have tests of their own.
+SHAPED = {"artifacts", "artifact_collect", "artifact_limits"}
+CASES = [(section, field) for section, table in SECTIONS.items() for field in table if field.name not in SHAPED]
 
 
 @pytest.mark.seed("CL-06", "TO-02", "TO-08")
@@ -111,7 +128,7 @@ def test_a_field_takes_what_its_type_says_and_nothing_else(section, field):
     """Zeros, negatives, NaN, infinities, flags, texts and containers are refused by name where they have no meaning."""
     takes, wrong = TAKES[field.kind], []
     for value in VALUES:
-        expected = takes(value) or (field.name in ZERO and _number(value) and value == 0)
+        expected = takes(value) or ((section, field.name) in ZERO and _number(value) and value == 0)
         try:
             parse_section(SECTIONS[section], {field.name: value}, section)
         except UsageError as refused:

@@ -42,6 +42,8 @@ PLAN = Plan(
     retry_policy(EXECUTION),
     binary_contract(),
     False,
+    NetworkPolicy(NetworkMode.ALLOWLIST, ("a.org",)),
+    NetworkPolicy(NetworkMode.ALLOWLIST, ("a.org",)),
 )
 
 
