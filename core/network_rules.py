@@ -15,6 +15,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from .model.network import NetworkMode, NetworkPolicy
 
 Address = IPv4Address | IPv6Address
+_NAT64 = IPv6Network("64:ff9b::/96")  # a gateway turns it into IPv4
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 
 
@@ -66,6 +67,22 @@ def normal_host(host: str) -> str:
         raise ValueError("no host name") from exc
 
 
+def is_refused_by_name(policy: NetworkPolicy, host: str, port: int) -> bool:
+    """Tell whether `permits` refuses *host* wherever it leads; then nobody need ask for its addresses.
+
+    Even a look-up tells something to whoever answers for the name.
+    """
+    if policy.network_mode is NetworkMode.NO_NETWORK:
+        return True
+    name = normal_host(host)
+    if policy.network_mode is NetworkMode.ALLOWLIST:
+        targets = map(parse_target, policy.allowed_hosts)
+        return not any(t.names(name, port) or (t.range is not None and t.port in (None, port)) for t in targets)
+    return policy.network_mode is NetworkMode.DENYLIST and any(
+        target.names(name, port) for target in map(parse_target, policy.denied_hosts)
+    )
+
+
 def permits(policy: NetworkPolicy, host: str, port: int, addresses: Iterable[str]) -> Sequence[str]:
     """Return those of *addresses*, to which *host* resolves (itself, if it is one), that may be connected to."""
     if policy.network_mode is NetworkMode.NO_NETWORK:
@@ -94,13 +111,26 @@ def _is_allowed(targets: Sequence[Target], name: str, address: Address, port: in
 
 def is_open(address: Address) -> bool:
     """Tell whether *address* is one of the public network."""
-    return address.is_global and not address.is_multicast
+    return address.is_global and not (address.is_multicast or address.is_reserved or _is_of_old(address))
+
+
+def _is_of_old(address: Address) -> bool:
+    """Tell whether *address* is of a withdrawn range that Python may count as public: site-local, 6to4."""
+    return isinstance(address, IPv6Address) and (address.is_site_local or address.sixtofour is not None)
 
 
 def _address(text: str) -> Address:
-    address = ip_address(text.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return mapped if mapped is not None else address
+    return _unwrapped(ip_address(text.partition("%")[0]))
+
+
+def _unwrapped(address: Address) -> Address:
+    """Return the IPv4 address to which the IPv6 one leads, if it does: what is connected to is that."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
@@ -123,8 +153,12 @@ def _port(text: str) -> int:
 
 def _range(text: str) -> IPv4Network | IPv6Network | None:
     try:
-        return ip_network(text, strict=False)
+        network = ip_network(text, strict=False)
     except ValueError:
         if "/" in text or ":" in text:
             raise ValueError("neither an address nor a range") from None
         return None
+    first = _unwrapped(network.network_address)
+    if first.version == 4 and network.version == 6 and network.prefixlen >= 96:
+        return IPv4Network((int(first), network.prefixlen - 96))
+    return network

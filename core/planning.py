@@ -21,8 +21,8 @@ from .runtime.ledger import retry_policy
 _MIB = 1024 * 1024
 
 
-def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan) -> Plan:
-    """Return the plan of *task*'s attempts.
+def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan, recipes: tuple[str, ...] = ()) -> Plan:
+    """Return the plan of *task*'s attempts; *recipes* are those that have changed what is *asked*.
 
     Raises:
         UsageError: user or task ask for something that the provider cannot do, or for what contradicts itself.
@@ -60,6 +60,7 @@ def resolve_plan(request: RunRequest, parts: Parts, task: Task, asked: TaskPlan)
         verifier=verifier,
         artifacts=_artifacts(request, parts, asked, mode),
         steps=asked.steps,
+        recipes=recipes,
         unenforced=require_able(request, parts.capabilities, environment, verifier),
     )
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from agentcompass.core.metrics.contract import MetricContract
 from agentcompass.core.model.plan import EvaluationMode, TaskPlan
 from agentcompass.core.model.result import HarnessResult, RunResult, Verdict
-from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
+from agentcompass.core.model.task import Finding, PreparedTask, RejectedItem, Task
 
 from .environment import Environment
 from .harness import AttemptContext
@@ -44,6 +44,10 @@ class Benchmark(Protocol):
             UsageError: the data is missing or unreadable.
         """
         ...
+
+    def lint(self) -> Sequence[Finding]:
+        """Return what is wrong with the data that the parameters name, without running anything (it may block)."""
+        raise NotImplementedError
 
     def plan(self, task: Task) -> TaskPlan:
         """Return what this benchmark asks for *task*: budgets, image, network; must not touch the world."""

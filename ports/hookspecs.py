@@ -54,6 +54,12 @@ def register_models() -> Iterable[Component]:
 
 
 @hookspec
+def register_recipes() -> Iterable[Component]:
+    """Name the recipes that this plugin brings; each factory makes a `ports.recipe.Recipe`."""
+    return ()
+
+
+@hookspec
 def on_event(event: Event, progress: Progress) -> None:
     """See every event of every run, and the run's state after it; must be quick, and changes nothing."""
 

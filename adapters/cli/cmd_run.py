@@ -58,6 +58,7 @@ def choices(args: argparse.Namespace) -> Choices:
         max_retries=number(args.max_retries, "--max-retries", int),
         retry_pattern_list=_patterns(args.retry_pattern_list),
         keep_environment=args.keep_environment,
+        enabled_recipes=args.recipe,
     )
     benchmark = json_object(args.benchmark_params, "--benchmark-params")
     benchmark |= given(limit=number(args.limit, "--limit", int), sample_ids=_ids(args.sample_ids))
@@ -78,6 +79,7 @@ def choices(args: argparse.Namespace) -> Choices:
         json_object(args.env_params, "--env-params"),
         execution,
         _runtime(args),
+        tuple(args.recipe_dir),
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentcompass.core.model.task import RejectedItem, Task
-from agentcompass.core.planning import resolve_plan
 from agentcompass.core.records.run_info import plan_document, request_document
 from agentcompass.core.selection import select
 
@@ -23,9 +22,7 @@ def dry_run(prepared: Prepared, form: str) -> int:
     loaded = components.benchmark.load_tasks()
     tasks = select(loaded.tasks, request.selection)
     declared = components.declared(prepared.request)
-    plans = {
-        task.id: plan_document(resolve_plan(request, declared, task, components.benchmark.plan(task))) for task in tasks
-    }
+    plans = {task.id: plan_document(components.plan(request, declared, task)) for task in tasks}
     if form == "json":
         document = {
             "request": request_document(request),

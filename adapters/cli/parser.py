@@ -11,7 +11,7 @@ from agentcompass.core.errors import UsageError
 
 from .options import JSON_OPTIONS, add_config
 
-KINDS = ("benchmark", "harness", "env", "model", "store")
+KINDS = ("benchmark", "harness", "env", "model", "store", "recipe")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,6 +30,8 @@ def build_parser() -> argparse.ArgumentParser:
     _list(commands)
     _config(commands)
     _summary(commands)
+    _env(commands)
+    _tasks(commands)
     commands.add_parser("doctor", help="tell what is installed, what answers, what is missing", allow_abbrev=False)
     return top
 
@@ -54,6 +56,11 @@ def _run(commands: Any) -> None:
     _choice_of_tasks(run.add_argument_group("tasks and attempts"))
     _limits(run.add_argument_group("limits"))
     _output(run.add_argument_group("output"))
+    recipes = run.add_argument_group("recipes")
+    recipes.add_argument("--recipe", action="append", metavar="ID", help="only these recipes; may be repeated")
+    recipes.add_argument(
+        "--recipe-dir", action="append", default=[], metavar="DIR", help="a folder of modules that register more"
+    )
     run.add_argument("--dry-run", action="store_true", help="check everything and list what would run; create nothing")
 
 
@@ -114,6 +121,36 @@ def _summary(commands: Any) -> None:
     summary.add_argument("--benchmark-params", metavar="JSON", help="other aggregation parameters")
     summary.add_argument("--dry-run", action="store_true", help="print the summary, write nothing")
     summary.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def _env(commands: Any) -> None:
+    env = commands.add_parser("env", help="list or close sandboxes that nobody has closed", allow_abbrev=False)
+    what = env.add_subparsers(dest="what", metavar="list|close", parser_class=_Parser)
+    lister = what.add_parser("list", help="list what there is, on every provider that answers", allow_abbrev=False)
+    lister.add_argument("--json", action="store_true", help="print one JSON document")
+    close = what.add_parser("close", help="close sandboxes by id, or all without a living owner", allow_abbrev=False)
+    close.add_argument("ids", nargs="*", metavar="ID", help="what to close, whoever it belongs to")
+    close.add_argument("--all", action="store_true", help="close all that are abandoned or were kept")
+    for parser in (lister, close):
+        parser.add_argument("--results-dir", default="results", metavar="DIR", help="where records are (results)")
+
+
+def _tasks(commands: Any) -> None:
+    tasks = commands.add_parser("tasks", help="check tasks before money is spent on them", allow_abbrev=False)
+    what = tasks.add_subparsers(dest="what", metavar="lint|check", parser_class=_Parser)
+    lint = what.add_parser("lint", help="report what is wrong with task folders", allow_abbrev=False)
+    check = what.add_parser("check", help="the oracle must pass each task, nop none", allow_abbrev=False)
+    for parser in (lint, check):
+        parser.add_argument("path", metavar="PATH", help="a folder of tasks, one task, or a registry file")
+        parser.add_argument(
+            "--benchmark", default="harbor", metavar="ID", help="the benchmark that reads them (harbor)"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+    check.add_argument("--env", default="docker", metavar="ID", help="the sandbox provider (docker)")
+    check.add_argument("--env-params", metavar="JSON", help="parameters of the environment")
+    check.add_argument("--task-concurrency", metavar="N", help="attempts at the same time")
+    check.add_argument("--results-dir", metavar="DIR", help="where run folders go (results)")
+    check.add_argument("--progress", metavar="|".join(PROGRESS_MODES), help="what the terminal shows (auto)")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

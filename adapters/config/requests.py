@@ -55,6 +55,8 @@ def prepare(
     """
     env = os.environ if env is None else env
     host = host or Host()
+    for folder in choices.recipe_dirs:
+        host.add_folder(folder)
     layers, files = config_layers(config_paths, env, Path.cwd())
     config = stack(layers)
     check_config(config, {section: host.ids(kind) for section, kind in COMPONENT_SECTIONS.items()})
@@ -62,6 +64,8 @@ def prepare(
     provider = host.component(Kind.ENVIRONMENT, choices.environment)
     sections = merged(config, choices, env)
     execution, warnings = parse_execution(sections.execution)
+    for name in execution.enabled_recipes:
+        host.component(Kind.RECIPE, name)
     selection, own = parse_selection(sections.benchmark, f"benchmarks.{choices.benchmark}")
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
@@ -77,7 +81,7 @@ def prepare(
         selection,
         execution,
         output,
-        {"config_path": files[0] if len(files) == 1 else json.dumps(files, ensure_ascii=False)} if files else {},
+        _metadata(files, choices.recipe_dirs),
         sandbox,
     )
     return Prepared(
@@ -90,6 +94,16 @@ def prepare(
         _redactor(env, sections, model),
         warnings,
     )
+
+
+def _metadata(files: Sequence[str], recipe_dirs: Sequence[str]) -> dict[str, Any]:
+    """Return where the request came from."""
+    found: dict[str, Any] = {}
+    if files:
+        found["config_path"] = files[0] if len(files) == 1 else json.dumps(files, ensure_ascii=False)
+    if recipe_dirs:
+        found["recipe_dirs"] = [os.path.abspath(folder) for folder in recipe_dirs]
+    return found
 
 
 def _runtime(given: Mapping[str, Any], host: Host) -> Runtime:

@@ -15,11 +15,13 @@ from agentcompass.core.model.request import ModelSpec
 from agentcompass.core.records.names import run_levels, run_namespace, safe_name
 from agentcompass.ports.harness import Harness
 from agentcompass.ports.model import Model
+from agentcompass.ports.recipe import Recipe
 from agentcompass.ports.reporter import Reporter
 
 from ..clocks import SystemClock
 from ..config.requests import HARNESS_FREE, Prepared, with_run_id
 from ..stores.json_files import reserve
+from .host import Host
 from .observers import PluginObservers
 from .parameters import validated
 from .parts import Components
@@ -43,10 +45,19 @@ async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = (
         raise UsageError("model", f"the harness {request.harness.id} needs one", "name it after the harness")
     model = _model(prepared, request.model, harness) if request.model and needs_model else None
     observers = [PluginObservers(host.observers)] if host.observers else []
-    components = Components(benchmark, harness, provider, model, [*reporters, *observers])
+    recipes = build_recipes(host, request.execution.enabled_recipes)
+    components = Components(benchmark, harness, provider, model, [*reporters, *observers], recipes)
     components.check(request)
     await provider.check()
     return components
+
+
+def build_recipes(host: Host, enabled: Sequence[str]) -> list[tuple[str, Recipe]]:
+    """Return the recipes that may apply, in their order: those *enabled*, or all that are on by default."""
+    names = enabled or host.ids(Kind.RECIPE)
+    built: list[tuple[str, Recipe]] = [(name, host.build(Kind.RECIPE, name)) for name in names]
+    wanted = [(name, recipe) for name, recipe in built if enabled or recipe.enabled_by_default]
+    return sorted(wanted, key=lambda entry: (entry[1].priority, entry[0]))
 
 
 def _model(prepared: Prepared, spec: ModelSpec, harness: Harness | None) -> Model | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,16 @@ from typing import Any
 from agentcompass.core.metrics.report import MetricReport
 from agentcompass.core.metrics.summary import counts_text, headline_text
 from agentcompass.core.model.request import RunRequest
+from agentcompass.ports.environment import EnvironmentProvider
 from agentcompass.ports.reporter import Reporter
 
 from ..config.requests import Prepared
 from ..logs import run_log
 from .compose import build_components, make_run, reserve_run
+from .resources import reap
 from .run import Run
+
+log = logging.getLogger("agentcompass.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ async def evaluate(
     with run_log(folder, prepared.runtime.file_log_level, prepared.redactor):
         run = make_run(prepared, components, folder)
         on_ready(run)
+        await _reap(prepared.request.environment.id, components.provider)
         outcome = await run.execute()
     return EvaluationResult(
         outcome.state.value,
@@ -84,3 +90,11 @@ async def evaluate(
         run.store.paths,
         run.progress.elapsed_seconds,
     )
+
+
+async def _reap(name: str, provider: EnvironmentProvider) -> None:
+    """Remove what killed runs have left on *provider*; that it cannot is no reason not to run."""
+    try:
+        await reap(provider)
+    except Exception as exc:
+        log.warning("what killed runs may have left on %s cannot be looked for: %s", name, exc)

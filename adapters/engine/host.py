@@ -6,10 +6,11 @@ A broken plugin is remembered and shown, and costs nobody else anything.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import Any
 
 import pluggy
@@ -72,6 +73,29 @@ class Host:
             self._known.setdefault((registered.kind, registered.component.id), []).append(registered)
         if manager.hook.on_event.get_hookimpls():
             self.observers[name] = manager.hook.on_event
+
+    def add_folder(self, folder: str) -> None:
+        """Register the modules in *folder*: each is a plugin, known by its path.
+
+        Raises:
+            UsageError: there is no such folder, or a module in it cannot be used.
+        """
+        if not os.path.isdir(folder):
+            raise UsageError("--recipe-dir", f"{folder!r} is no folder", "name one with modules")
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".py"):
+                continue
+            path = os.path.join(folder, name)
+            spec = spec_from_file_location(f"agentcompass_recipes_{len(self._known)}_{name[:-3]}", path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = module_from_spec(spec)
+            sys.modules[spec.name] = module  # where the factories of its components are looked for
+            try:
+                spec.loader.exec_module(module)
+                self._add(path, module)
+            except (Exception, SystemExit) as exc:
+                raise UsageError("--recipe-dir", f"{path}: {type(exc).__name__}: {exc}", "mend it") from exc
 
     def registered(self, kind: Kind) -> list[Registered]:
         """Return what is registered of *kind*, by id."""

@@ -5,20 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.contract import require_strategy
-from agentcompass.core.model.plan import EvaluationMode
+from agentcompass.core.model.plan import EvaluationMode, Plan, TaskPlan
 from agentcompass.core.model.request import ModelSpec, RunRequest
+from agentcompass.core.model.task import Task
+from agentcompass.core.planning import resolve_plan
 from agentcompass.core.requirements import Parts, require_possible
 from agentcompass.ports.benchmark import Benchmark
 from agentcompass.ports.environment import EnvironmentProvider
 from agentcompass.ports.harness import Harness
 from agentcompass.ports.model import Model
+from agentcompass.ports.recipe import Recipe
 from agentcompass.ports.reporter import Reporter
 
+T = TypeVar("T")
 log = logging.getLogger("agentcompass.engine")
+
+
+def expect(kind: type[T], value: Any, method: str) -> T:
+    """Return *value*, which *method* of a component returned, if it is of the right *kind*."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{method} returned a {type(value).__name__} instead of a {kind.__name__}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,7 @@ class Components:
     provider: EnvironmentProvider
     model: Model | None = None
     reporters: Sequence[Reporter] = field(default=())
+    recipes: Sequence[tuple[str, Recipe]] = field(default=())  #: by id, in the order in which they apply
 
     def declared(self, request: RunRequest) -> Parts:
         """Return what planning needs to know of them."""
@@ -43,6 +56,20 @@ class Components:
             collects_artifacts=self.benchmark.collects_artifacts,
             model_host=_endpoint(request.model) if harness and harness.calls_model_from_sandbox else None,
         )
+
+    def plan(self, request: RunRequest, parts: Parts, task: Task) -> Plan:
+        """Return the plan of *task*'s attempts: what the benchmark asks, changed by recipes, under the user's options.
+
+        Raises:
+            UsageError: it cannot be done.
+        """
+        asked = expect(TaskPlan, self.benchmark.plan(task), "plan")
+        applied = []
+        for name, recipe in self.recipes:
+            if recipe.matches(request, task, asked):
+                asked = expect(TaskPlan, recipe.apply(request, task, asked), f"the recipe {name}")
+                applied.append(name)
+        return resolve_plan(request, parts, task, asked, tuple(applied))
 
     @property
     def overlap(self) -> bool:

@@ -14,12 +14,12 @@ from agentcompass.core.model.artifact import SavedArtifact
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
 from agentcompass.core.model.network import NetworkPolicy
-from agentcompass.core.model.plan import Plan, TaskPlan
+from agentcompass.core.model.plan import Plan
 from agentcompass.core.model.request import RunRequest
 from agentcompass.core.model.result import HarnessResult, Verdict
 from agentcompass.core.model.task import PreparedTask
 from agentcompass.core.notice import with_notice
-from agentcompass.core.planning import Parts, resolve_plan
+from agentcompass.core.planning import Parts
 from agentcompass.core.records.events import TASK_EVENTS
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
 from agentcompass.core.runtime import effects as fx
@@ -31,7 +31,7 @@ from agentcompass.ports.environment import Environment
 from agentcompass.ports.harness import AttemptContext, Harness
 
 from . import artifacts
-from .parts import Components
+from .parts import Components, expect
 from .recorder import Recorder
 from .resources import Resources
 from .scopes import scoped
@@ -77,8 +77,7 @@ class AttemptPerformer:
 
     def _resolve_plan(self, effect: fx.ResolvePlan) -> Plan:
         task = self.job.task
-        asked = expect(TaskPlan, self._components.benchmark.plan(task), "plan")
-        plan = resolve_plan(self._request, self._parts, task, asked)
+        plan = self._components.plan(self._request, self._parts, task)
         self._run_network = plan.run_network
         document = self._recorder.plan_document(plan)
         self._recorder.add_plan(task.id, self.job.attempt, document)
@@ -244,13 +243,6 @@ _HANDLERS: dict[type[Any], Callable[[AttemptPerformer, Any], Any]] = {
 def _environment(handle: Any) -> Environment:
     environment: Environment = handle
     return environment
-
-
-def expect(kind: type[T], value: Any, method: str) -> T:
-    """Return *value*, which *method* of a component returned, if it is of the right *kind*."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{method} returned a {type(value).__name__} instead of a {kind.__name__}")
-    return value
 
 
 def expired(effect: Any) -> PhaseFailed:

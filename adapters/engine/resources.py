@@ -51,7 +51,7 @@ class Resources:
                 log.warning("the record of a closed sandbox stays: %s", exc)
 
 
-async def reap(provider_id: str, provider: EnvironmentProvider) -> int:
+async def reap(provider: EnvironmentProvider) -> int:
     """Remove what runs that were killed have left on *provider*, and return how much that was."""
     count = 0
     for leftover in await provider.leftovers():

@@ -28,8 +28,8 @@ from agentcompass.ports.benchmark import LoadedTasks
 from agentcompass.ports.clock import Clock
 from agentcompass.ports.store import RunStore
 
-from .parts import Components
-from .perform import AttemptPerformer, expect
+from .parts import Components, expect
+from .perform import AttemptPerformer
 from .player import Player, StopSignal
 from .pool import Pool
 from .recorder import Recorder, iso_time

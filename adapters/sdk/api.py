@@ -49,6 +49,8 @@ def build_run_request(
     attempt_strategy: str | None = None,
     max_retries: int | None = None,
     retry_pattern_list: Sequence[str] | None = None,
+    enabled_recipes: Sequence[str] | None = None,
+    recipe_dirs: Sequence[str | os.PathLike[str]] = (),
     keep_environment: bool | None = None,
     provider_limits: Mapping[str, int] | None = None,
     env_open_qps: Mapping[str, float] | None = None,
@@ -91,6 +93,7 @@ def _prepared(given: Mapping[str, Any]) -> Prepared:
         environment_params,
         merge(given["execution_params"] or {}, _execution(given)),
         _runtime(given),
+        tuple(os.fspath(folder) for folder in given["recipe_dirs"]),
     )
     paths = given["config_path"]
     paths = [paths] if isinstance(paths, str | os.PathLike) else paths
@@ -105,6 +108,7 @@ def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
         **{name: given[name] for name in fields},
         attempts=attempts or None,
         retry_pattern_list=_listed(given["retry_pattern_list"]),
+        enabled_recipes=_listed(given["enabled_recipes"]),
     )
 
 

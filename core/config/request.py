@@ -41,6 +41,7 @@ class Choices:
     environment_params: Mapping[str, Any] = field(default_factory=dict)
     execution: Mapping[str, Any] = field(default_factory=dict)
     runtime: Mapping[str, Any] = field(default_factory=dict)
+    recipe_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     ENVIRONMENT = "environment"
     MODEL = "model"
     STORE = "store"
+    RECIPE = "recipe"
 
     @property
     def plural(self) -> str:

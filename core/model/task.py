@@ -73,6 +73,18 @@ class PreparedTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a benchmark's data that its author should know: *where* is a file, perhaps with its line.
+
+    An *is_error* keeps the item from being a task.
+    """
+
+    where: str
+    message: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RejectedItem:
     """An item of a benchmark's data that is no task, with the place and the reason."""
 

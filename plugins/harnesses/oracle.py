@@ -38,11 +38,13 @@ class Oracle(Harness):
         """Apply the solution."""
         solution, env = prepared.solution, session.context.environment
         assert solution is not None
+        for target, source in solution.uploads.items():
+            await env.upload(source, target)
         for path, data in solution.files.items():
             await env.write_file(path, data)
         if solution.command is None:
             return
-        session.ran = await env.exec(solution.command, cwd=prepared.workdir, timeout=timeout)
+        session.ran = await env.exec(solution.command, cwd=prepared.workdir, env=solution.env, timeout=timeout)
         if session.ran.timed_out:
             raise PhaseFailed(
                 Issue(Severity.ERROR, IssuePhase.RUN, "harness_timeout", f"the solution took more than {timeout:g} s")

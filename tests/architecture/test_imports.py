@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 FACE = ROOT / "adapters" / "sdk"  # is the package ``agentcompass`` itself, so it reaches adapters from outside
 PURE = frozenset(
     "__future__ abc bisect collections contextlib copy dataclasses datetime difflib enum fractions functools graphlib "
-    "hashlib heapq ipaddress itertools json math operator re statistics string struct textwrap types typing unicodedata".split()
+    "hashlib heapq ipaddress itertools json math operator re statistics string struct textwrap types typing "
+    "unicodedata".split()
 )
 STDLIB = frozenset(sys.stdlib_module_names)
 INWARDS = {  # ring: (the other rings it may import, what it may import from outside)

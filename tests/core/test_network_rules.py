@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
-from agentcompass.core.network_rules import parse_target, permits
+from agentcompass.core.network_rules import is_refused_by_name, parse_target, permits
 
 OUT = "93.184.216.34"
 
@@ -54,15 +54,51 @@ def test_an_entry_means_its_hosts_in_both_lists(entry, host, port, addresses, me
 @pytest.mark.parametrize(
     "address",
     "127.0.0.1 10.1.2.3 192.168.0.1 172.17.0.1 169.254.169.254 0.0.0.0 224.0.0.1 100.64.0.1 ::1 fe80::1 fd00::1 "
-    "::ffff:10.0.0.1 ::ffff:127.0.0.1".split(),
+    "::ffff:10.0.0.1 ::ffff:127.0.0.1 fe80::1%eth0 fec0::1 ff02::1 ::7f00:1 64:ff9b::a00:1 2002:7f00:1::1 "
+    "2001:db8::1 240.0.0.1 255.255.255.255".split(),
 )
 def test_private_addresses_are_closed_unless_they_are_listed(address):
     """A suffix does not open them, nor does a deny list; the very host, address or range does."""
     assert not _allowed("*.a.org", "b.a.org", 443, [address])
     assert _denied("b.org", "a.org", 443, [address])
     assert _allowed("a.org", "a.org", 443, [address])
-    plain = address.removeprefix("::ffff:")
+    plain = address.removeprefix("::ffff:").partition("%")[0]
     assert _allowed(plain, "a.org", 443, [address])
+
+
+@pytest.mark.parametrize("entry", ["93.184.216.34", "::ffff:93.184.216.34", "::ffff:93.184.0.0/112"])
+@pytest.mark.parametrize("address", ["93.184.216.34", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"])
+def test_an_address_is_the_same_in_every_wrapping(entry, address):
+    """An IPv6 address that leads to an IPv4 one is that one, in lists and in answers."""
+    assert _allowed(entry, "a.org", 443, [address])
+    assert _denied(entry, "a.org", 443, [address])
+
+
+def test_one_denied_address_is_enough():
+    """Of a name that leads to a denied address nothing is permitted; a private one is only left out."""
+    policy = NetworkPolicy(NetworkMode.DENYLIST, (), (OUT,))
+
+    assert () == tuple(permits(policy, "a.org", 443, ["1.1.1.1", OUT]))
+    assert ("1.1.1.1",) == tuple(permits(policy, "a.org", 443, ["10.0.0.1", "1.1.1.1"]))
+
+
+@pytest.mark.parametrize(
+    ("policy", "refused"),
+    [
+        (NetworkPolicy(), False),
+        (NetworkPolicy(NetworkMode.NO_NETWORK), True),
+        (NetworkPolicy(NetworkMode.ALLOWLIST, ("b.org", "*.a.org")), True),
+        (NetworkPolicy(NetworkMode.ALLOWLIST, ("b.org", "a.org:80")), True),
+        (NetworkPolicy(NetworkMode.ALLOWLIST, ("10.0.0.0/8:80",)), True),
+        (NetworkPolicy(NetworkMode.ALLOWLIST, ("a.org",)), False),
+        (NetworkPolicy(NetworkMode.ALLOWLIST, ("10.0.0.0/8",)), False),
+        (NetworkPolicy(NetworkMode.DENYLIST, (), ("a.org",)), True),
+        (NetworkPolicy(NetworkMode.DENYLIST, (), ("b.org", OUT)), False),
+    ],
+)
+def test_what_no_address_could_permit_need_not_be_looked_up(policy, refused):
+    """A refusal by the name alone asks no name server, who would learn of it."""
+    assert refused is is_refused_by_name(policy, "A.org", 443)
 
 
 def test_only_the_permitted_of_several_addresses_are_left():
