@@ -81,7 +81,11 @@ class SandboxError(AgentCompassError):
 
 
 class TransferLimitError(SandboxError):
-    """A copy out of a sandbox would bring more than its limits allow; the message names the limit and the value."""
+    """A copy out of a sandbox would bring more than it may; *limit* is the field of `TransferLimits` that says so."""
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class PhaseFailed(AgentCompassError):  # noqa: N818  (it reports an outcome as often as an error)

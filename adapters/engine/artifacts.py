@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from agentcompass.core.errors import PhaseFailed, SandboxError, TransferLimitError
-from agentcompass.core.model.artifact import Artifact, ArtifactCommand, ArtifactStatus, SavedArtifact
+from agentcompass.core.model.artifact import Artifact, ArtifactCommand, ArtifactPlan, ArtifactStatus, SavedArtifact
 from agentcompass.core.model.environment import TransferLimits
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
 from agentcompass.ports.environment import Environment
@@ -34,15 +34,17 @@ async def prepare(env: Environment, command: ArtifactCommand, number: int, withi
     raise PhaseFailed(issue, f"{command.command}\n{ran.text[-_TAIL:]}")
 
 
-async def download(env: Environment, folder: str, artifact: Artifact, max_bytes: int, max_files: int) -> SavedArtifact:
-    """Copy *artifact* to its place below *folder*, whole or not at all.
+async def download(
+    env: Environment, folder: str, artifact: Artifact, plan: ArtifactPlan, used: tuple[int, int]
+) -> SavedArtifact:
+    """Copy *artifact* to its place below *folder*, whole or not at all; *used* are bytes and files of earlier ones.
 
     Raises:
         PhaseFailed: it is more than the limits allow.
         SandboxError: the sandbox failed.
     """
     staging = f"{folder}/.staging-{secrets.token_hex(6)}"
-    limits = TransferLimits(max(max_bytes, 0), max(max_files, 0))
+    limits = TransferLimits(max(plan.max_bytes - used[0], 0), max(plan.max_files - used[1], 0))
     try:
         await asyncio.to_thread(os.makedirs, staging)
         try:
@@ -50,11 +52,18 @@ async def download(env: Environment, folder: str, artifact: Artifact, max_bytes:
         except FileNotFoundError:
             return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.MISSING)
         except TransferLimitError as exc:
-            issue = Issue(Severity.ERROR, IssuePhase.COLLECT, "artifact_transfer_failed", f"{artifact.source}: {exc}")
-            raise PhaseFailed(issue) from exc
+            raise _too_much(artifact, plan, exc) from exc
         return await asyncio.to_thread(_keep, staging, folder, artifact, tuple(refused))
     finally:
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True))
+
+
+def _too_much(artifact: Artifact, plan: ArtifactPlan, exc: TransferLimitError) -> PhaseFailed:
+    limit = f"{plan.max_files} files (execution.artifact_limits.max_files)"
+    if exc.limit == "max_bytes":
+        limit = f"{plan.max_bytes / 1048576:g} MiB (execution.artifact_limits.max_mb)"
+    message = f"with {artifact.source}, the artifacts are more than {limit}"
+    return PhaseFailed(Issue(Severity.ERROR, IssuePhase.COLLECT, "artifact_transfer_failed", message))
 
 
 def _keep(staging: str, folder: str, artifact: Artifact, refused: tuple[str, ...]) -> SavedArtifact:

@@ -179,7 +179,8 @@ class AttemptPerformer:
 
     async def _download_artifact(self, effect: fx.DownloadArtifact) -> SavedArtifact:
         env = _environment(effect.env)
-        return await artifacts.download(env, effect.folder, effect.artifact, effect.max_bytes, effect.max_files)
+        used = effect.bytes_before, effect.files_before
+        return await artifacts.download(env, effect.folder, effect.artifact, effect.limits, used)
 
     async def _restore_artifact(self, effect: fx.RestoreArtifact) -> None:
         await artifacts.restore(_environment(effect.env), effect.folder, effect.entry)

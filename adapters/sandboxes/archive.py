@@ -39,21 +39,23 @@ class Valve:
         return self._file.write(data)
 
 
-def pack(source: str, stream: IO[bytes] | Valve, *, root: str = "root") -> None:
+def pack(source: str, stream: IO[bytes] | Valve, *, root: str = "root") -> list[str]:
     """Write the file or tree *source* to *stream* as an archive whose one root is called *root*.
 
-    Sockets, pipes and devices are left out: they have no content to copy.
+    Sockets, pipes and devices are left out, since they have no content to copy, and returned.
     """
+    left_out = []
     with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
         for path, name in _walk(source, root):
             member = tar.gettarinfo(path, name)
             if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-                continue
-            if member.isreg():
+                left_out.append(name)
+            elif member.isreg():
                 with open(path, "rb") as file:
                     tar.addfile(member, file)
             else:
                 tar.addfile(member)
+    return left_out
 
 
 def _walk(source: str, root: str) -> Iterator[tuple[str, str]]:
@@ -144,11 +146,12 @@ def copy(source: str, target: str, stop: Event, guard: Guard | None = None) -> N
     os.makedirs(os.path.dirname(target), exist_ok=True)
     reader, writer = os.pipe()
     failures: list[BaseException] = []
+    left_out: list[str] = []
 
     def feed() -> None:
         try:
             with open(writer, "wb") as out:
-                pack(source, Valve(out, stop))
+                left_out.extend(pack(source, Valve(out, stop)))
         except BrokenPipeError:
             pass  # the other end failed, and says why
         except BaseException as error:  # noqa: BLE001, RUF100  (raised below, in the thread that waits)
@@ -165,3 +168,5 @@ def copy(source: str, target: str, stop: Event, guard: Guard | None = None) -> N
         packer.join()
         if failures:
             raise failures[0]
+    if guard is not None:
+        guard.tell_special(left_out)

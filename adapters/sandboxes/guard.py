@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agentcompass.core.model.environment import TransferLimits
 
+_SPECIAL = "neither a file, a folder nor a link"
 _BLOCK = 512  # bytes of a header; contents are filled up to a multiple of it
 
 
@@ -51,6 +52,11 @@ class Guard:
             self._count(member)
         return True
 
+    def tell_special(self, names: Sequence[str]) -> None:
+        """Take note of members that were no files, and never came."""
+        if self._limits is not None:
+            self.refused += [f"{name.partition('/')[2] or name}: {_SPECIAL}" for name in names]
+
     def _excluded(self, below: str) -> bool:
         if not below:
             return False
@@ -72,10 +78,9 @@ class Guard:
         self.files += 1
         self.bytes += _BLOCK + -(-member.size // _BLOCK) * _BLOCK
         if self.files > self._limits.max_files:
-            raise TransferLimitError(f"there are more than {self._limits.max_files} files (artifact_limits.max_files)")
+            raise TransferLimitError("max_files", f"there are more than {self._limits.max_files} files")
         if self.bytes > self._limits.max_bytes:
-            allowed = f"{self._limits.max_bytes / 1048576:g} MiB"
-            raise TransferLimitError(f"{member.name!r} makes it more than {allowed} (artifact_limits.max_mb)")
+            raise TransferLimitError("max_bytes", f"there are more than {self._limits.max_bytes} bytes")
 
 
 def _unsafe(member: tarfile.TarInfo, below: str) -> str | None:
@@ -83,7 +88,7 @@ def _unsafe(member: tarfile.TarInfo, below: str) -> str | None:
     if member.name.startswith("/") or ".." in member.name.split("/"):
         return "its name leads out of the tree"
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        return "neither a file, a folder nor a link"
+        return _SPECIAL
     if member.issym():
         leads = posixpath.normpath(posixpath.join(posixpath.dirname(below), member.linkname))
         if member.linkname.startswith("/") or leads.split("/")[0] == ".." or not below:

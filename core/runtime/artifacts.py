@@ -70,14 +70,7 @@ async def _download(artifacts: ArtifactPlan, notes: Notes, env: EnvironmentHandl
     for source in artifacts.sources:
         left = max(artifacts.transfer_seconds - (await ReadStopwatch() - began), 0.001)
         await _tell("download", source.source, size, left)
-        download = DownloadArtifact(
-            env,
-            folder,
-            _below(prefix, source),
-            artifacts.max_bytes - size,
-            artifacts.max_files - files,
-            left,
-        )
+        download = DownloadArtifact(env, folder, _below(prefix, source), artifacts, size, files, left)
         entry = await timed(notes, Phase.DOWNLOAD_ARTIFACTS, download)
         size, files = size + entry.bytes, files + entry.files
         notes.keep_artifact(entry)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NewType, TypeVar
 
-from ..model.artifact import Artifact, ArtifactCommand, SavedArtifact
+from ..model.artifact import Artifact, ArtifactCommand, ArtifactPlan, SavedArtifact
 from ..model.environment import EnvironmentSpec
 from ..model.issue import IssuePhase, Severity
 from ..model.network import NetworkPolicy
@@ -236,14 +236,18 @@ class ReserveArtifacts(Effect[str]):
 
 @dataclass(frozen=True, slots=True)
 class DownloadArtifact(Effect[SavedArtifact]):
-    """Copy one artifact into *folder*, whole or not at all; one that is missing is no failure."""
+    """Copy one artifact into *folder*, whole or not at all; one that is missing is no failure.
+
+    *bytes_before* and *files_before* are what the attempt's earlier artifacts have used of the *limits*.
+    """
 
     failure = Failure(IssuePhase.COLLECT, "artifact_transfer_failed", Severity.FATAL, "artifact_transfer_failed")
     env: EnvironmentHandle
     folder: str
     artifact: Artifact
-    max_bytes: int
-    max_files: int
+    limits: ArtifactPlan
+    bytes_before: int
+    files_before: int
     within: float
     limit: str = "execution.artifact_limits.timeout_seconds"
 
