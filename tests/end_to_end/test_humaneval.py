@@ -216,3 +216,18 @@ def test_all_of_the_benchmark_is_there(command):
     listed = json.loads(ran.out)
     assert (164, []) == (len(listed["tasks"]), listed["rejected_items"])
     assert [row["task_id"] for row in rows()] == [task["id"] for task in listed["tasks"]]
+
+
+@pytest.mark.seed("AR-01", "EV-01")
+def test_a_fresh_verifier_scores_the_same(command):
+    """The submission alone goes to another sandbox, and is right there too."""
+    fresh = (
+        '{"evaluation_environment_mode": "fresh", "evaluation_environment_env_variables": {"VERIFIER_MODE": "offline"}}'
+    )
+    ran = command("humaneval", "oracle", "--limit", "3", "--env-params", fresh)
+
+    assert 0 == ran.status
+    for task in ran.details().values():
+        attempt = task["attempts"]["1"]
+        assert attempt["metrics"]["correct"]
+        assert ["collected"] == [entry["status"] for entry in attempt["artifact_manifest"]["entries"]]

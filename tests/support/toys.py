@@ -33,6 +33,7 @@ from agentcompass import Component, PhaseFailed, SandboxError, UsageError, hooki
 from agentcompass.core.metrics.contract import binary_contract, scalar_contract
 from agentcompass.core.model.environment import Capabilities, EnvironmentSpec, ExecResult
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
+from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.core.model.plan import EvaluationMode, TaskPlan
 from agentcompass.core.model.result import HarnessResult, Usage, Verdict
 from agentcompass.core.model.task import PreparedTask, RejectedItem, Solution, Task
@@ -70,6 +71,8 @@ class Board:
         self.peak: Counter[str] = Counter()
         self.opened_at: list[float] = []
         self.open: list[Sandbox] = []
+        self.networks: list[str] = []  #: which network was open when, and what was done in it
+        self.prompts: list[Any] = []
         self.timeouts: list[float | None] = []
         self.cancelled: list[tuple[str, str]] = []
         self.stop: Any = None
@@ -175,8 +178,10 @@ class ToyBenchmark(Benchmark):
         load: str = "ok",
         rejected: list[str] | None = None,
         ids: list[Any] | None = None,
+        steps: int = 1,
     ) -> None:
         BOARD.begin(tasks)
+        self._steps = steps
         self.metrics = scalar_contract(minimum=0, maximum=1) if scalar else binary_contract()
         self.evaluation_mode, self.isolated, self.runs_itself = EvaluationMode(mode), isolated, runs_itself
         self._tasks, self._plan, self._load, self._rejected = tasks, plan or {}, load, rejected or []
@@ -195,7 +200,9 @@ class ToyBenchmark(Benchmark):
         word = BOARD.word(task.id, 0, "plan")
         fail(word, "plan")
         return (
-            word if word == "garbage" else TaskPlan(environment=EnvironmentSpec(labels={"toy": task.id}), **self._plan)
+            word
+            if word == "garbage"
+            else TaskPlan(environment=EnvironmentSpec(labels={"toy": task.id}), steps=self._steps, **self._plan)
         )
 
     async def prepare_task(self, task: Task, environment: Any) -> Any:
@@ -203,11 +210,23 @@ class ToyBenchmark(Benchmark):
         prepared = PreparedTask(task.prompt, solution=Solution(answer="42"), metadata={"script": task.id})
         return word if word == "garbage" else prepared
 
+    async def next_step(self, task: Task, prepared: PreparedTask, verdicts: Any, environment: Any) -> Any:
+        BOARD.networks.append("next")
+        word = await BOARD.act(task.id, 0, "next")
+        if len(verdicts) == self._steps or word == "end":
+            return None
+        return PreparedTask(f"step {len(verdicts) + 1}", metadata={"script": task.id})
+
+    def combine(self, task: Task, verdicts: Any) -> Verdict:
+        values = [verdict.metrics[self.metrics.primary.id] for verdict in verdicts]
+        return Verdict({self.metrics.primary.id: sum(values) / self._steps}, evidence={"steps": values})
+
     async def run_task(self, task: Task, prepared: PreparedTask, context: AttemptContext) -> Any:
         return await _collected(task.id, context.attempt, "run")
 
     async def evaluate(self, task: Task, prepared: PreparedTask, result: Any, environment: Any) -> Any:
         attempt = result.telemetry.get("attempt", 0)
+        BOARD.networks.append("grade")
         word = await BOARD.act(task.id, attempt, "evaluate")
         value = BOARD.word(task.id, attempt, "verdict", True)
         value = NUMBERS.get(value, value) if isinstance(value, str) else value
@@ -252,6 +271,8 @@ class ToyHarness(Harness):
 
     async def execute_task(self, session: Any, prepared: PreparedTask, *, timeout: float | None) -> None:
         BOARD.timeouts.append(timeout)
+        BOARD.networks.append("run")
+        BOARD.prompts.append(prepared.prompt)
         await BOARD.act(*session, "run")
 
     async def collect_result(self, session: Any, prepared: PreparedTask) -> Any:
@@ -278,6 +299,9 @@ class Sandbox:
     async def read_file(self, path: str, *, limit: int = 0) -> bytes | None:
         return self.files.get(path)
 
+    async def set_network(self, policy: NetworkPolicy) -> None:
+        BOARD.networks.append(policy.network_mode.value)
+
     async def kill_all(self) -> int:
         await BOARD.act(self.task, 0, "kill")
         return 0
@@ -291,11 +315,14 @@ class Sandbox:
 class ToyProvider(EnvironmentProvider):
     """Opens what it counts."""
 
-    def __init__(self, remote: bool = False, broken: str = "") -> None:
-        self.capabilities, self._broken = Capabilities(remote=remote), broken
+    def __init__(self, remote: bool = False, broken: str = "", networks: str = "") -> None:
+        modes = frozenset(NetworkMode) if networks else frozenset({NetworkMode.PUBLIC})
+        self.capabilities = Capabilities(modes, dynamic_network=networks == "dynamic", remote=remote)
+        self._broken = broken
 
     async def open(self, spec: EnvironmentSpec, record: Any = None) -> Any:
         task = spec.labels["toy"]
+        BOARD.networks.append(f"open {spec.network.network_mode.value}")
         BOARD.opened_at.append(asyncio.get_running_loop().time())
         await BOARD.act(task, 0, "open")
         sandbox = Sandbox(task)
@@ -330,6 +357,7 @@ def register_benchmarks() -> list[Component]:
                 load=_any("string", "ok"),
                 rejected=_any(["array", "null"]),
                 ids=_any(["array", "null"]),
+                steps=_any("integer", 1),
             ),
         )
     ]
@@ -344,7 +372,7 @@ def register_harnesses() -> list[Component]:
 
 @hookimpl
 def register_environments() -> list[Component]:
-    params = parameters(remote=_any("boolean", False), broken=_any("string", ""))
+    params = parameters(remote=_any("boolean", False), broken=_any("string", ""), networks=_any("string", ""))
     return [Component("toy", "Holds files in memory.", f"{__name__}:ToyProvider", params)]
 
 
