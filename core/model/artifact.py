@@ -74,8 +74,3 @@ class Manifest:
 
     folder: str
     entries: tuple[SavedArtifact, ...] = ()
-
-    @property
-    def collected(self) -> tuple[SavedArtifact, ...]:
-        """Those that are there."""
-        return tuple(entry for entry in self.entries if entry.status is ArtifactStatus.COLLECTED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import PhaseFailed
-from ..model.artifact import Artifact, ArtifactCommand, ArtifactPlan, Manifest
+from ..model.artifact import Artifact, ArtifactCommand, ArtifactPlan, ArtifactStatus, Manifest
 from ..model.issue import Issue, IssuePhase, Severity
 from ..model.plan import Plan
 from .effects import (
@@ -84,14 +84,15 @@ def _below(prefix: str, source: Artifact) -> Artifact:
 
 
 async def restore_artifacts(artifacts: ArtifactPlan, notes: Notes, env: EnvironmentHandle) -> None:
-    """Put what was downloaded (in the last step) where it came from; parents first."""
+    """Put what was downloaded, in this step, where it came from; parents first."""
     manifest = notes.manifest
     if manifest is None:
         return
-    latest = {entry.source: entry for entry in manifest.collected}
+    entries = manifest.entries[notes.artifacts_before :]
+    collected = [entry for entry in entries if entry.status is ArtifactStatus.COLLECTED]
     began = await ReadStopwatch()
     size = 0
-    for entry in sorted(latest.values(), key=lambda entry: entry.source):
+    for entry in sorted(collected, key=lambda entry: entry.source):
         left = max(artifacts.transfer_seconds - (await ReadStopwatch() - began), 0.001)
         await _tell("restore", entry.source, size, left)
         await timed(notes, Phase.EVALUATE_ENVIRONMENT, RestoreArtifact(env, manifest.folder, entry, left))

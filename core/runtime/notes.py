@@ -24,6 +24,7 @@ class Notes:
     prepared: PreparedTask | None = None
     killed: int | None = None
     manifest: Manifest | None = None
+    artifacts_before: int = 0  #: how many entries of the manifest are of earlier steps
     verdicts: list[Verdict] = field(default_factory=list)  #: of the steps, where there are several
     metrics: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Notes:
     def begin_step(self, prepared: PreparedTask) -> None:
         """Go on to a further step of the task."""
         self.prepared, self.inferred = prepared, False
+        self.artifacts_before = len(self.manifest.entries) if self.manifest else 0
 
     def judge(self, verdict: Verdict) -> None:
         """Take down what the grader says."""

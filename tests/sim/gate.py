@@ -42,6 +42,7 @@ class Account:
     grading_failed: bool = False
     killed: int | None = None
     answer: Any = None
+    collected: int = 0
     verdict: Verdict | None = None
     retry_after: float | None = None
     sandboxes: list[Sandbox] = field(default_factory=list)
@@ -55,6 +56,7 @@ class Account:
         self.graded_only = job.notes is not None
         if not self.graded_only:
             self.killed, self.answer, self.inferred, self.kept_artifacts = None, None, False, []
+            self.collected = 0
         self.verdict, self.retry_after, self.agent_lives, self.grading_failed = None, None, False, False
         self.sandboxes, self.sessions, self.tidied = [], [], set()
 

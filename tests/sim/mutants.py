@@ -58,6 +58,7 @@ def _in(module: str, name: str, *changes: tuple[str, str]) -> Mutant:
 _ADMISSION, _SCHEDULE = f"{SCHEDULING}.admission", f"{SCHEDULING}.schedule"
 _ATTEMPT, _EFFECTS, _LEDGER = f"{RUNTIME}.attempt", f"{RUNTIME}.effects", f"{RUNTIME}.ledger"
 _INFERENCE, _GRADING, _SCRIPT = f"{RUNTIME}.inference", f"{RUNTIME}.grading", f"{RUNTIME}.script"
+_ARTIFACTS = f"{RUNTIME}.artifacts"
 _NOTES, _PHASES, _EVALUATION = f"{RUNTIME}.notes", f"{RUNTIME}.phases", f"{RUNTIME}.evaluation"
 _RETRY, _BUDGETS = "agentcompass.core.retry", "agentcompass.core.budgets"
 _PLAYER, _POOL = f"{ENGINE}.player", f"{ENGINE}.pool"
@@ -171,6 +172,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "wrong values are scored",
         ("except MetricInvalidError as invalid:", "except ZeroDivisionError as invalid:"),
     ),
+    _in(
+        _INFERENCE,
+        "the agent has the network of the preparation",
+        ("await SwitchNetwork(env, plan.run_network)", "pass"),
+    ),
+    _in(
+        _GRADING, "the grader has the agent's network", ("if plan.evaluation_network != plan.run_network:", "if False:")
+    ),
+    _in(_ARTIFACTS, "a verifier gets what an earlier step left", ("notes.artifacts_before :]", "0:]")),
+    _in(_ATTEMPT, "a sandbox that went on is graded again", ("if plan and plan.steps > 1:", "if False:")),
     _in(
         _EFFECTS,
         "a stop cuts a closing short",

@@ -41,6 +41,8 @@ KINDS: dict[type[Any], str] = {
     fx.ResolvePlan: "plan",
     fx.OpenEnvironment: "open",
     fx.PrepareTask: "prepare",
+    fx.NextStep: "next",
+    fx.CombineSteps: "combine",
     fx.StartHarness: "start",
     fx.RunHarness: "run",
     fx.RunTask: "run_task",
@@ -65,6 +67,7 @@ KINDS: dict[type[Any], str] = {
 PHASES = {
     "open": IssuePhase.SETUP,
     "prepare": IssuePhase.SETUP,
+    "next": IssuePhase.SETUP,
     "start": IssuePhase.SETUP,
     "run": IssuePhase.RUN,
     "run_task": IssuePhase.RUN,
@@ -131,6 +134,7 @@ class Office:
         self.tasks = _tasks(self.order)
         self.store, self.progress = Store(), Progress(self.run_id)
         self.ledger: Ledger | None = None
+        self.steps: dict[Key, int] = {}
         self.observer: Callable[[Key | None, Event], None] = lambda key, event: None
 
     def open_ledger(self, tasks: list[Task]) -> Ledger:
@@ -155,7 +159,7 @@ class Office:
     def _name(self, key: Key | None, job: Job | None, effect: Any) -> str:
         if key is None or job is None:
             return f"{self.index}/{getattr(effect, 'status', None) is not None}"
-        role = getattr(effect, "role", "")
+        role = f"{getattr(effect, 'role', '')}/{self.steps.get(key, 1)}"
         for part in ("artifact", "entry", "number", "policy"):
             role += f"/{getattr(effect, part)}" if hasattr(effect, part) else ""
         return f"{key.request}.{key.task}.{key.attempt}#{job.retries}{role}"
@@ -251,11 +255,24 @@ class Office:
         answer = f"{key.task}.{key.attempt}#{job.retries}"
         return HarnessResult(answer, usage=Usage(model_calls=1), issues=_issues(kind, fate))
 
+    def _prepared(self, key: Key, job: Job, effect: Any, fate: Fate) -> PreparedTask:
+        self.steps[key] = 1
+        return PreparedTask("")
+
+    def _next(self, key: Key, job: Job, effect: fx.NextStep, fate: Fate) -> PreparedTask | None:
+        if len(effect.verdicts) == self.order.steps or fate.dice[0] < 0.1:
+            return None
+        self.steps[key] += 1
+        return PreparedTask("")
+
+    def _combined(self, key: Key, job: Job, effect: fx.CombineSteps, fate: Fate) -> Verdict:
+        return effect.verdicts[-1]
+
     def _downloaded(self, key: Key, job: Job, effect: fx.DownloadArtifact, fate: Fate) -> SavedArtifact:
         artifact = effect.artifact
         if fate.dice[0] < 0.2:
             return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.MISSING)
-        mark = f"{key.task}.{key.attempt}#{job.retries}/{artifact.source}"
+        mark = f"{key.task}.{key.attempt}#{job.retries}/{artifact.source}/{self.steps.get(key, 1)}"
         refused = ("a link",) if fate.dice[1] < 0.1 else ()
         return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.COLLECTED, 1, 10, mark, refused)
 
@@ -270,7 +287,9 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "reserve": lambda office, key, job, effect, fate: "artifacts",
     "download": Office._downloaded,
     "restore": lambda office, key, job, effect, fate: effect.env.restored.append(effect.entry.fingerprint),
-    "prepare": lambda office, key, job, effect, fate: PreparedTask(""),
+    "prepare": Office._prepared,
+    "next": Office._next,
+    "combine": Office._combined,
     "start": lambda office, key, job, effect, fate: Session(effect.env),
     "run": lambda office, key, job, effect, fate: None,
     "run_task": Office._collected,
@@ -351,6 +370,7 @@ def asked_of(order: Order) -> TaskPlan:
         evaluation_network=listed,
         artifacts=sources,
         artifact_collect=commands,
+        steps=order.steps,
     )
 
 

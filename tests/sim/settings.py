@@ -62,6 +62,7 @@ class Order:
     rejected: int
     artifacts: int = 0
     networks: bool = False
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,7 @@ def _order(rng: random.Random, most: int) -> Order:
         rejected=rng.choice((0, 0, 0, 0, 1, 3)),
         artifacts=rng.choice((0, 0, 1, 2)),
         networks=rng.random() < 0.3,
+        steps=rng.choice((1, 1, 1, 1, 2, 3)),
     )
 
 

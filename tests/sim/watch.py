@@ -29,6 +29,7 @@ __all__ = ["Violation", "Watch"]
 PLACES = {
     "open": {Phase.OPEN_ENVIRONMENT, Phase.EVALUATE_ENVIRONMENT},
     "prepare": {Phase.PREPARE_TASK},
+    "next": {Phase.PREPARE_TASK},
     "start": {Phase.START_HARNESS},
     "run": {Phase.RUN_HARNESS},
     "run_task": {Phase.RUN_TASK},
@@ -128,7 +129,7 @@ class Watch(Gate):
         if order.mode == "fresh":
             restored = set(effect.env.restored)
             self.require(restored == set(account.kept_artifacts), "a verifier has all artifacts", (key, restored))
-        if order.mode != "reuse" and not order.keep:
+        if order.mode != "reuse" and not order.keep and order.steps == 1:
             still = [s for s in account.sandboxes if s.role == "run" and not s.closes]
             self.require(not still, "the run environment is closed before other grading", key)
 
@@ -193,7 +194,7 @@ class Watch(Gate):
         account.sessions.append(value)
 
     def _killed(self, key: Key, account: Account, effect: Any, value: Any) -> None:
-        account.agent_lives, account.killed = False, value
+        account.agent_lives, account.killed = False, (account.killed or 0) + value
         account.inferred = not self.orders[key.request].harness
 
     def _downloaded(self, key: Key, account: Account, effect: Any, value: Any) -> None:
@@ -202,11 +203,25 @@ class Watch(Gate):
 
     def _collected(self, key: Key, account: Account, effect: Any, value: Any) -> None:
         account.answer = value.final_answer
+        account.collected += 1
         account.inferred = self.orders[key.request].harness
 
     def _graded(self, key: Key, account: Account, effect: Any, value: Any) -> None:
+        order = self.orders[key.request]
+        if order.steps == 1:
+            account.verdict = value
+            account.grading_failed = bool(value.issues) or bool(bad(value.metrics, order))
+        else:
+            account.grading_failed |= bool(value.issues)
+
+    def _combined(self, key: Key, account: Account, effect: Any, value: Any) -> None:
         account.verdict = value
-        account.grading_failed = bool(value.issues) or bool(bad(value.metrics, self.orders[key.request]))
+        account.grading_failed |= bool(value.issues) or bool(bad(value.metrics, self.orders[key.request]))
+
+    def _goes_on(self, key: Key, account: Account, effect: Any, value: Any) -> None:
+        self.require(not account.agent_lives, "the agent is dead before a further step", key)
+        if value is not None:
+            account.inferred, account.kept_artifacts = False, []
 
     def _saved(self, key: Key, account: Account, effect: Any, value: Any) -> None:
         if effect.result.cancelled:
@@ -261,13 +276,14 @@ class Watch(Gate):
 
     def _check_again(self, key: Key, account: Account, order: Order, step: Again) -> None:
         account.retries += 1
-        account.spent += step.job.notes is None and account.answer is not None
+        account.spent += account.collected if step.job.notes is None else 0
         bound = min(order.min_delay * 2 ** (account.retries - 1), order.max_delay)
         asked = account.retry_after or 0.0
         self.require(step.delay >= max(bound / 2, asked), "a retry waits as long as it is asked to", (key, step.delay))
         self.require(step.delay <= max(bound, asked), "a retry waits no longer", (key, step.delay))
         earlier = [issue for issue in account.discarded if issue.phase is not IssuePhase.EVALUATE]
-        regrade = account.inferred and order.mode != "reuse" and not calls(earlier, order)
+        alone = order.mode != "reuse" and order.steps == 1
+        regrade = account.inferred and alone and not calls(earlier, order)
         self.require(regrade == (step.job.notes is not None), "only failed grading is repeated alone", key)
 
     def _follow(self, key: Key, order: Order) -> None:
@@ -301,5 +317,7 @@ _NOTES: dict[str, Any] = {
     "collect": Watch._collected,
     "download": Watch._downloaded,
     "evaluate": Watch._graded,
+    "combine": Watch._combined,
+    "next": Watch._goes_on,
     "save_attempt": Watch._saved,
 }
