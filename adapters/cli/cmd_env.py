@@ -17,6 +17,7 @@ from agentcompass.ports.environment import EnvironmentProvider
 
 from ..engine.host import Host
 from ..engine.parameters import validated
+from ..engine.resources import leftovers_of
 from ..stores.resources import ResourceRecord, forget, resource_records
 from .cmd_doctor import missing
 
@@ -81,7 +82,7 @@ async def _look(providers: dict[str, EnvironmentProvider], records: Sequence[Res
     found = []
     for name, provider in providers.items():
         try:
-            leftovers = await provider.leftovers()
+            leftovers = await leftovers_of(provider)
         except AgentCompassError as exc:
             print(f"{name} does not answer: {exc}", file=sys.stderr)
             continue

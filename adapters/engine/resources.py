@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentcompass.core.model.environment import Leftover
 from agentcompass.ports.environment import Environment, EnvironmentProvider
 from agentcompass.ports.store import RunStore
 
@@ -51,11 +52,16 @@ class Resources:
                 log.warning("the record of a closed sandbox stays: %s", exc)
 
 
+async def leftovers_of(provider: EnvironmentProvider) -> Sequence[Leftover]:
+    """Return the leftovers of *provider*; one without such a method has nothing that outlives its process."""
+    look = getattr(provider, "leftovers", None)
+    return await look() if look else ()
+
+
 async def reap(provider: EnvironmentProvider) -> int:
     """Remove what runs that were killed have left on *provider*, and return how much that was."""
     count = 0
-    look = getattr(provider, "leftovers", None)  # a provider may have nothing that outlives its process
-    for leftover in await look() if look else ():
+    for leftover in await leftovers_of(provider):
         if not leftover.abandoned or leftover.kept:
             continue
         try:
