@@ -30,6 +30,8 @@ def build_parser() -> argparse.ArgumentParser:
     _list(commands)
     _config(commands)
     _summary(commands)
+    _compare(commands)
+    _power(commands)
     _env(commands)
     _tasks(commands)
     commands.add_parser("doctor", help="tell what is installed, what answers, what is missing", allow_abbrev=False)
@@ -121,6 +123,22 @@ def _summary(commands: Any) -> None:
     summary.add_argument("--benchmark-params", metavar="JSON", help="other aggregation parameters")
     summary.add_argument("--dry-run", action="store_true", help="print the summary, write nothing")
     summary.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def _compare(commands: Any) -> None:
+    compare = commands.add_parser("compare", help="compare runs task by task", allow_abbrev=False)
+    compare.add_argument("baseline", metavar="RUN_A", help="the folder of the run to compare with")
+    compare.add_argument("others", metavar="RUN_B", nargs="+", help="folders of one or more other runs")
+    compare.add_argument("--output", choices=("text", "json", "markdown"), default="text", help="form on stdout")
+
+
+def _power(commands: Any) -> None:
+    power = commands.add_parser("power", help="how many tasks show a difference", allow_abbrev=False)
+    power.add_argument("runs", metavar="RUN_DIR", nargs="*", help="two runs whose paired spread is assumed")
+    power.add_argument("--difference", metavar="D", help="the difference to be shown (0.05)")
+    power.add_argument("--spread", metavar="SD", help="standard deviation of the differences within tasks")
+    power.add_argument("--tasks", metavar="N", help="how many tasks there are: tells what they can show")
+    power.add_argument("--output", choices=("text", "json"), default="text", help="form on stdout")
 
 
 def _env(commands: Any) -> None:
