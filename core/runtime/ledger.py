@@ -13,6 +13,7 @@ from ..model.request import Execution, Strategy
 from ..model.result import RunResult, Usage
 from ..model.task import Task
 from .attempt import Job
+from .notes import Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class AttemptRecord:
     retries: int
     plan: Plan | None
     discarded: Usage = Usage()
+    saved: Mapping[str, Any] | None = field(default=None, repr=False)  #: the document of a reused one, to be kept as is
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,10 @@ class FinishedTask:
 class _Open:
     """A task under way."""
 
-    offered: int = 0
+    offered: int = 0  #: the highest number that was handed out, or passed over because it was reused
     started: int = 0
+    reused: int = 0
+    waiting: list[int] = field(default_factory=list)  #: numbers that were handed out and have not started
     succeeded: bool = False
     attempts: dict[int, AttemptRecord] = field(default_factory=dict)
 
@@ -106,6 +110,7 @@ class Ledger:
         self._ahead = overlap if not self._stops_early else overlap and execution.speculative
         self._open: dict[int, _Open] = {index: _Open() for index in range(len(tasks))}
         self._unneeded: list[Key] = []
+        self._notes: dict[Key, Notes] = {}
         self._policy = retry_policy(execution)
 
     @property
@@ -113,34 +118,60 @@ class Ledger:
         """Tell whether no task is left."""
         return not self._open
 
+    def reuse(self, index: int, attempts: Mapping[int, AttemptRecord]) -> FinishedTask | None:
+        """Enter attempts of an earlier run, before the first is handed out; return the task if it needs no more."""
+        task, state = self.tasks[index], self._open[index]
+        for number, record in sorted(attempts.items()):
+            state.reused += 1
+            self._enter(task, state, number, record)
+        return self._finished(index)
+
+    def resume(self, key: Key, notes: Notes) -> None:
+        """Let the first execution of *key* begin with its grading: *notes* hold all that came before."""
+        self._notes[key] = notes
+
     def first(self) -> Iterator[Key]:
         """Yield the attempts that may start without waiting for another of their task."""
-        for index in range(len(self.tasks)):
+        for index in list(self._open):
             yield from self._offer(index, self._execution.attempts.k if self._ahead else 1)
 
     def _offer(self, index: int, count: int) -> Iterator[Key]:
-        task = self._open[index]
-        for _ in range(count):
-            task.offered += 1
-            yield Key(self.request, index, task.offered)
+        state = self._open[index]
+        while count and state.offered < self._execution.attempts.k:
+            state.offered += 1
+            if state.offered not in state.attempts:
+                count -= 1
+                state.waiting.append(state.offered)
+                yield Key(self.request, index, state.offered)
 
     def job(self, key: Key) -> Job:
         """Return the first execution of *key*."""
         task, state = self.tasks[key.task], self._open[key.task]
         state.started += 1
+        state.waiting.remove(key.attempt)
         identity = f"{self.run_id}/{task.id}/{key.attempt}"
-        return Job(task, key.attempt, key.task, len(self.tasks), self._policy, identity, state.started == 1)
+        notes = self._notes.pop(key, None)
+        total = len(self.tasks)
+        return Job(task, key.attempt, key.task, total, self._policy, identity, state.started == 1, notes=notes)
 
     def keep(self, key: Key, record: AttemptRecord) -> FinishedTask | None:
         """Enter a final attempt; return its task if that is finished now."""
-        task, state, result = self.tasks[key.task], self._open[key.task], record.result
-        state.attempts[key.attempt] = record
+        state = self._open[key.task]
+        self._enter(self.tasks[key.task], state, key.attempt, record)
+        if self._stops_early and state.succeeded:
+            self._unneeded += [Key(self.request, key.task, number) for number in state.waiting]
+            state.waiting.clear()
+        return self._finished(key.task)
+
+    def _enter(self, task: Task, state: _Open, number: int, record: AttemptRecord) -> None:
+        result = record.result
+        state.attempts[number] = record
         fatal = result.severity is Severity.FATAL
         state.succeeded |= result.metrics.get(self._primary) is True and not fatal
         self.observations.append(
             Observation(
                 task.id,
-                key.attempt,
+                number,
                 result.metrics,
                 result.severity,
                 record.retries,
@@ -149,23 +180,23 @@ class Ledger:
                 record.discarded,
             )
         )
-        if self._stops_early and state.succeeded:
-            spared = range(state.started + 1, state.offered + 1)
-            self._unneeded += [Key(self.request, key.task, number) for number in spared]
-            state.offered = state.started
+
+    def _finished(self, index: int) -> FinishedTask | None:
+        """Return the task if it needs no further attempt, and forget it."""
+        state = self._open[index]
         if len(state.attempts) < self._needed(state):
             return None
-        del self._open[key.task]
-        return FinishedTask(task, key.task, len(self.tasks), dict(sorted(state.attempts.items())))
+        del self._open[index]
+        return FinishedTask(self.tasks[index], index, len(self.tasks), dict(sorted(state.attempts.items())))
 
     def _needed(self, state: _Open) -> int:
         """Return how many attempts the task must have: with early stop, those that had been started."""
-        return state.started if self._stops_early and state.succeeded else self._execution.attempts.k
+        return state.reused + state.started if self._stops_early and state.succeeded else self._execution.attempts.k
 
     def following(self, key: Key) -> list[Key]:
         """Return the attempts that may start now that *key* is final."""
         state = self._open.get(key.task)
-        if state is None or (state.succeeded and self._stops_early) or state.offered >= self._execution.attempts.k:
+        if state is None or (state.succeeded and self._stops_early):
             return []
         return list(self._offer(key.task, 1))
 

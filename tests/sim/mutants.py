@@ -197,10 +197,10 @@ MUTANTS: tuple[Mutant, ...] = (
     _in(
         _LEDGER,
         "one attempt too many",
-        ("state.offered >= self._execution.attempts.k", "state.offered > self._execution.attempts.k"),
+        ("state.offered < self._execution.attempts.k", "state.offered <= self._execution.attempts.k"),
     ),
     _in(_LEDGER, "attempts overlap that must not", ("overlap and execution.speculative", "execution.speculative")),
-    _in(_LEDGER, "each attempt opens its task", ("identity, state.started == 1)", "identity, True)")),
+    _in(_LEDGER, "each attempt opens its task", ("identity, state.started == 1,", "identity, True,")),
     _in(_LEDGER, "an attempt is not observed", ("self.observations.append(", "repr(")),
     _in(
         _PHASES, "grading leads nowhere", ("Phase.EVALUATE: _ANYWHERE", "Phase.EVALUATE: frozenset({Phase.RETRY_WAIT})")
