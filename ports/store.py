@@ -67,6 +67,14 @@ class RunStore(Protocol):
         """Return the folder, on this machine, for the artifacts of an attempt; make it if needed."""
         ...
 
+    def adopt_attempt(self, task_id: str, attempt: int, folder: str) -> None:
+        """Take over a final attempt of another run from its *folder*; blocks, and leaves the source as it is."""
+        ...
+
+    def adopt_task(self, task_id: str, path: str) -> None:
+        """Take over a finished task of another run, whose attempts have been adopted, from its document; blocks."""
+        ...
+
     def record_resource(self, name: str, document: Document) -> None:
         """Save what is about to exist outside; it has happened when this returns."""
         ...

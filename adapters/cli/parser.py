@@ -90,6 +90,16 @@ def _output(group: Any) -> None:
     group.add_argument("--data-dir", metavar="DIR", help="where benchmarks keep what they download (data)")
     group.add_argument("--run-name", default="", metavar="NAME", help="a group of runs: a folder above them")
     group.add_argument("--run-id", metavar="ID", help="the run's own folder (the time)")
+    group.add_argument(
+        "--reuse", nargs="?", const="", metavar="RUN_ID", help="continue an earlier run: the latest, or this one"
+    )
+    group.add_argument(
+        "--no-checkpoint-resume",
+        dest="checkpoint_resume",
+        action="store_const",
+        const=False,
+        help="run the agent again where only the grading is missing",
+    )
     group.add_argument("--progress", metavar="|".join(PROGRESS_MODES), help="what the terminal shows (auto)")
     group.add_argument("--log-level", metavar="LEVEL", help=f"least level on the terminal: {', '.join(LEVELS)} (INFO)")
     group.add_argument("--file-log-level", metavar="LEVEL", help="least level in the run's log file (DEBUG)")

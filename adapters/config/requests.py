@@ -16,7 +16,7 @@ from agentcompass.core.config.sections import parse_execution, parse_runtime, pa
 from agentcompass.core.errors import UsageError, unknown_key
 from agentcompass.core.metrics.hierarchy import check_hierarchy
 from agentcompass.core.model.component import Component, Kind
-from agentcompass.core.model.request import Choice, ModelSpec, Output, RunRequest, Runtime
+from agentcompass.core.model.request import Choice, ModelSpec, Output, Reuse, RunRequest, Runtime
 from agentcompass.core.redaction import Redactor, is_secret_name, secrets_among
 
 from ..engine.host import Host
@@ -83,6 +83,7 @@ def prepare(
         output,
         _metadata(files, choices.recipe_dirs),
         sandbox,
+        Reuse(runtime.reuse, runtime.reuse_run_id, runtime.checkpoint_resume),
     )
     return Prepared(
         request,

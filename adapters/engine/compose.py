@@ -21,6 +21,7 @@ from agentcompass.ports.reporter import Reporter
 from ..clocks import SystemClock
 from ..config.requests import HARNESS_FREE, Prepared, with_run_id
 from ..stores.json_files import reserve
+from ..stores.sources import Source, find_source
 from .host import Host
 from .observers import PluginObservers
 from .parameters import validated
@@ -83,6 +84,14 @@ def _model(prepared: Prepared, spec: ModelSpec, harness: Harness | None) -> Mode
     return built
 
 
+def _levels(prepared: Prepared) -> tuple[str, ...]:
+    """Return the folders of the request's runs below the results folder."""
+    request = prepared.request
+    model = request.model.id if request.model else None
+    namespace = run_namespace(model, request.benchmark.id, request.harness.id)
+    return (*run_levels(request.output.run_name), namespace)
+
+
 def reserve_run(prepared: Prepared) -> tuple[Prepared, Path]:
     """Make the run's folder, and return it with the request that knows its id.
 
@@ -92,14 +101,22 @@ def reserve_run(prepared: Prepared) -> tuple[Prepared, Path]:
     request = prepared.request
     wanted = request.output.run_id
     run_id = safe_name(wanted) if wanted is not None else datetime.now().astimezone().strftime("%Y%m%d_%H%M%S")
-    model = request.model.id if request.model else None
-    namespace = run_namespace(model, request.benchmark.id, request.harness.id)
-    levels = (*run_levels(request.output.run_name), namespace)
-    folder = reserve(prepared.runtime.results_dir, levels, run_id, exact=wanted is not None)
+    folder = reserve(prepared.runtime.results_dir, _levels(prepared), run_id, exact=wanted is not None)
     return with_run_id(prepared, folder.name), folder
 
 
-def make_run(prepared: Prepared, components: Components, folder: Path) -> Run:
+def source_of(prepared: Prepared) -> Source | None:
+    """Return the run that the request continues, if it wants that and there is one.
+
+    Raises:
+        UsageError: the run that it names is not there, or does not fit.
+    """
+    if not prepared.request.reuse.wanted:
+        return None
+    return find_source(prepared.runtime.results_dir, _levels(prepared), prepared.request)
+
+
+def make_run(prepared: Prepared, components: Components, folder: Path, source: Source | None = None) -> Run:
     """Return the run that will write to *folder*."""
     return Run(
         prepared.request,
@@ -109,6 +126,7 @@ def make_run(prepared: Prepared, components: Components, folder: Path) -> Run:
         SystemClock(),
         prepared.redactor,
         versions(prepared, components),
+        source,
     )
 
 

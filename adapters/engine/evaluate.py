@@ -15,7 +15,7 @@ from agentcompass.ports.reporter import Reporter
 
 from ..config.requests import Prepared
 from ..logs import run_log
-from .compose import build_components, make_run, reserve_run
+from .compose import build_components, make_run, reserve_run, source_of
 from .resources import reap
 from .run import Run
 
@@ -76,9 +76,10 @@ async def evaluate(
         UsageError: the request cannot run; no folder has been made.
     """
     components = await build_components(prepared, reporters)
+    source = source_of(prepared)
     prepared, folder = reserve_run(prepared)
     with run_log(folder, prepared.runtime.file_log_level, prepared.redactor):
-        run = make_run(prepared, components, folder)
+        run = make_run(prepared, components, folder, source)
         on_ready(run)
         await _reap(prepared.request.environment.id, components.provider)
         outcome = await run.execute()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -14,26 +14,29 @@ from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.summary import summary_markdown
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.request import RunRequest, Runtime
+from agentcompass.core.model.task import Task
 from agentcompass.core.records.progress import Progress
-from agentcompass.core.records.results import planned_document
+from agentcompass.core.records.results import planned_document, task_document
 from agentcompass.core.records.run_info import RunInfo, params_document, request_document
 from agentcompass.core.redaction import Redactor
 from agentcompass.core.runtime import run_effects as rx
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.effects import Announce, Effect, Stop
 from agentcompass.core.runtime.evaluation import RunOutcome, run_evaluation
-from agentcompass.core.runtime.ledger import Key, Ledger
+from agentcompass.core.runtime.ledger import Key, Ledger, retry_policy
 from agentcompass.core.scheduling.schedule import Schedule
 from agentcompass.ports.benchmark import LoadedTasks
 from agentcompass.ports.clock import Clock
 from agentcompass.ports.store import RunStore
 
+from ..stores.sources import Source
 from .parts import Components, expect
 from .perform import AttemptPerformer
 from .player import Player, StopSignal
 from .pool import Pool
 from .recorder import Recorder, iso_time
 from .resources import Resources
+from .reuse import Continuation, told
 from .watchdog import watched
 
 log = logging.getLogger("agentcompass.run")
@@ -52,6 +55,7 @@ class Run:
         clock: Clock,
         redactor: Redactor,
         versions: Mapping[str, str],
+        source: Source | None = None,
     ) -> None:
         assert request.output.run_id is not None, "a run id is reserved before the run"
         self.request, self.runtime, self.components, self.store = request, runtime, components, store
@@ -62,6 +66,9 @@ class Run:
         info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
         self._recorder = Recorder(store, clock, redactor, info, components.reporters)
         self._clock = clock
+        self._source = source
+        if source is not None:
+            info.reuse(source.run_id, str(source.path))
 
     @property
     def progress(self) -> Progress:
@@ -135,6 +142,7 @@ class Run:
             self.components.overlap,
             self.components.benchmark.metrics.primary.id,
         )
+        await self._continue(ledger, effect.tasks)
         resources = Resources(self.request.environment.id, self.components.provider, self.store)
         schedule = Schedule([ledger], execution.task_concurrency, *self._limits())
 
@@ -145,6 +153,26 @@ class Run:
 
         await Pool(schedule, performer, self.stop, self.runtime.cleanup_grace_seconds).work()
         return rx.Executed(ledger.observations, self.stop.reason, self.stop.error)
+
+    async def _continue(self, ledger: Ledger, tasks: Sequence[Task]) -> None:
+        """Take over what stands of the run that this one continues."""
+        source = self._source
+        if source is None:
+            return
+        policy = retry_policy(self.request.execution)
+        taking = Continuation(source, ledger, self.components.benchmark.metrics, self.store, policy)
+        await in_daemon_thread(lambda: taking.take_over(tasks))
+        attempts = self.request.execution.attempts
+        for finished in taking.unsaved:
+            document = task_document(finished, attempts.k, attempts.strategy.value)
+            await self.store.save_task(finished.task.id, finished.failed, self._recorder.redactor.document(document))
+        report = taking.report
+        self._recorder.info.reuse(source.run_id, str(source.path), report)
+        payload = {"reused_tasks": report.tasks, "tasks_to_run": len(tasks) - report.tasks}
+        self._recorder.emit(Event("reuse_loaded", self._clock.now(), payload=payload))
+        for line in told(report, source.run_id):
+            log.info(line)
+        await self._recorder.save_info()
 
     def _limits(self) -> tuple[dict[str, int], dict[str, float]]:
         provider = self.request.environment.id

@@ -60,6 +60,9 @@ def build_run_request(
     data_dir: str | os.PathLike[str] | None = None,
     run_name: str = "",
     run_id: str | None = None,
+    reuse: bool | None = None,
+    reuse_run_id: str | None = None,
+    checkpoint_resume: bool | None = None,
     progress: str | None = None,
     log_level: str | None = None,
     file_log_level: str | None = None,
@@ -113,7 +116,10 @@ def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _runtime(given: Mapping[str, Any]) -> dict[str, Any]:
-    fields = "provider_limits env_open_qps timeout_seconds cleanup_grace_seconds progress log_level file_log_level"
+    fields = (
+        "provider_limits env_open_qps timeout_seconds cleanup_grace_seconds progress log_level file_log_level "
+        "reuse reuse_run_id checkpoint_resume"
+    )
     folders = {name: os.fspath(given[name]) for name in ("results_dir", "data_dir") if given[name] is not None}
     return _given(**{name: given[name] for name in fields.split()}, **folders)
 

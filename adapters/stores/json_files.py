@@ -20,6 +20,7 @@ from agentcompass.core.records.jsonable import jsonable
 from agentcompass.core.records.names import safe_name, task_file_name
 from agentcompass.ports.store import Document
 
+from .links import link_file, link_tree
 from .writer import Writer
 
 #: What there is in a run directory, by the role that a result names it with.
@@ -137,6 +138,15 @@ class JsonRunStore:
         parts = ("attempts", for_disk(task_file_name(task_id)), str(attempt), "artifacts")
         await self._in_thread(self._make, *parts)
         return "/".join((str(self._dir), *parts))
+
+    def adopt_attempt(self, task_id: str, attempt: int, folder: str) -> None:
+        """Link all files of the attempt: they are never written to, only replaced."""
+        target = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
+        link_tree(folder, target, leave_out=("checkpoint.json",))
+
+    def adopt_task(self, task_id: str, path: str) -> None:
+        """Link the document."""
+        link_file(path, f"{self._make('details')}/{os.path.basename(path)}")
 
     def record_resource(self, name: str, document: Document) -> None:
         """Save ``resources/<name>.json``: small, and not synced: a machine that goes down takes sandboxes along."""

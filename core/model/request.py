@@ -107,9 +107,21 @@ class Runtime:
     cleanup_grace_seconds: float
     provider_limits: Mapping[str, int]
     env_open_qps: Mapping[str, float]
+    reuse: bool
+    reuse_run_id: str | None
+    checkpoint_resume: bool
     progress: str
     log_level: str
     file_log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Whether an earlier run of the same place is continued; *run_id* None for the latest."""
+
+    wanted: bool = False
+    run_id: str | None = None
+    checkpoint_resume: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +186,4 @@ class RunRequest:
     output: Output = Output()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     sandbox: SandboxOptions = field(default_factory=SandboxOptions, repr=False)
+    reuse: Reuse = Reuse()

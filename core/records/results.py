@@ -68,6 +68,8 @@ def manifest_document(manifest: Manifest) -> dict[str, Any]:
 
 def result_document(record: AttemptRecord) -> dict[str, Any]:
     """Return what is kept of an attempt, without its identity; the trajectory is a file of its own."""
+    if record.saved is not None:  # of an earlier run, kept as it was saved there
+        return dict(record.saved)
     result = record.result
     artifacts = dict(result.artifacts)
     if result.diagnostics:

@@ -11,6 +11,7 @@ from ..model.environment import EnvironmentSpec
 from ..model.network import NetworkPolicy
 from ..model.plan import EvaluationMode, Plan
 from ..model.request import RunRequest
+from ..model.reuse import ReuseReport
 from ..model.task import RejectedItem
 from .jsonable import jsonable, without_empty
 from .results import budget_document
@@ -38,7 +39,7 @@ def request_document(request: RunRequest) -> dict[str, Any]:
                 if model
                 else None,
                 "execution": asdict(request.execution),
-                "runtime": {"reuse": False},
+                "runtime": {"reuse": request.reuse.wanted, "reuse_run_id": request.reuse.run_id},
                 "output": asdict(request.output),
                 "metadata": request.metadata,
             }
@@ -131,6 +132,7 @@ class RunInfo:
         self._latest: Mapping[str, Any] | None = None
         self._count, self._due = 0, 1
         self._rejected: Sequence[RejectedItem] = ()
+        self._reused: dict[str, Any] = {}
         self._end: dict[str, Any] = {}
 
     def add_plan(self, task_id: str, attempt: int, document: Mapping[str, Any]) -> bool:
@@ -148,6 +150,13 @@ class RunInfo:
     def reject(self, items: Sequence[RejectedItem]) -> None:
         """Name the items of the benchmark's data that are no tasks."""
         self._rejected = items
+
+    def reuse(self, run_id: str, path: str, report: ReuseReport | None = None) -> None:
+        """Name the run that is continued, and, once that is done, what of it stands and what does not."""
+        self._reused = {"run_id": run_id, "path": path, "complete": report is not None}
+        if report is not None:
+            refused = [asdict(refusal) for refusal in report.refused]
+            self._reused |= {"tasks": report.tasks, "attempts": report.attempts, "refused": refused}
 
     def finish(self, status: str, finished_at: str, error: str | None, report: Mapping[str, Any] | None) -> None:
         """Enter how the run ended, and what its numbers were made by."""
@@ -169,6 +178,8 @@ class RunInfo:
         }
         if self._plans:
             document["resolved_execution_plans"] = self._plans
+        if self._reused:
+            document["reused_from"] = redact(self._reused)
         if self._rejected:
             document["rejected_items"] = redact([asdict(item) for item in self._rejected])
         document |= redact(self._end)

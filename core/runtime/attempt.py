@@ -36,7 +36,8 @@ from .script import close, enter, timed
 class Job:
     """One execution to be done: of which attempt, after how many retries, and what is already known.
 
-    *opens_task* says that it is the first of its task. *notes* holds what came before the grading when only that is
+    *opens_task* says that it is the first of its task, *first* that it is the first of its attempt in this run (and may
+    be a retry of an earlier run's). *notes* holds what came before the grading when only that is
     to be repeated. *discarded* is what executions that retries replaced have consumed.
     """
 
@@ -47,6 +48,7 @@ class Job:
     policy: RetryPolicy
     identity: str
     opens_task: bool = False
+    first: bool = True
     retries: int = 0
     plan: Plan | None = None
     notes: Notes | None = None
@@ -78,7 +80,7 @@ async def run_attempt(job: Job) -> Step:
     """Execute *job* once and see to what follows from it."""
     if job.opens_task:
         await Announce("task_started", payload={"index": job.index, "total": job.total})
-    if job.retries == 0:
+    if job.first:
         await Announce("attempt_started")
     notes = job.notes or Notes()
     plan = job.plan
@@ -134,7 +136,9 @@ async def _retry(job: Job, plan: Plan | None, notes: Notes, again: retry.Retry, 
     )
     kept = notes.without_grading() if again.scope is retry.Scope.EVALUATE else None
     spent = job.discarded if kept else job.discarded.plus(notes.collected.usage)  # money spent stays spent
-    following = replace(job, opens_task=False, retries=again.number, plan=plan, notes=kept, discarded=spent)
+    following = replace(
+        job, opens_task=False, first=False, retries=again.number, plan=plan, notes=kept, discarded=spent
+    )
     return Again(following, again.delay)
 
 

@@ -110,7 +110,7 @@ class Ledger:
         self._ahead = overlap if not self._stops_early else overlap and execution.speculative
         self._open: dict[int, _Open] = {index: _Open() for index in range(len(tasks))}
         self._unneeded: list[Key] = []
-        self._notes: dict[Key, Notes] = {}
+        self._resumed: dict[Key, tuple[Notes | None, int, Usage]] = {}
         self._policy = retry_policy(execution)
 
     @property
@@ -126,9 +126,11 @@ class Ledger:
             self._enter(task, state, number, record)
         return self._finished(index)
 
-    def resume(self, key: Key, notes: Notes) -> None:
-        """Let the first execution of *key* begin with its grading: *notes* hold all that came before."""
-        self._notes[key] = notes
+    def resume(self, key: Key, notes: Notes | None, retries: int = 0, discarded: Usage = Usage()) -> None:  # noqa: B008
+        """Let *key* begin as the source left it: with its grading, if *notes* hold all that came before, and as a
+        retry, if an execution has failed there.
+        """
+        self._resumed[key] = notes, retries, discarded
 
     def first(self) -> Iterator[Key]:
         """Yield the attempts that may start without waiting for another of their task."""
@@ -150,9 +152,20 @@ class Ledger:
         state.started += 1
         state.waiting.remove(key.attempt)
         identity = f"{self.run_id}/{task.id}/{key.attempt}"
-        notes = self._notes.pop(key, None)
-        total = len(self.tasks)
-        return Job(task, key.attempt, key.task, total, self._policy, identity, state.started == 1, notes=notes)
+        notes, retries, discarded = self._resumed.pop(key, (None, 0, Usage()))
+        total, opens = len(self.tasks), state.started == 1
+        return Job(
+            task,
+            key.attempt,
+            key.task,
+            total,
+            self._policy,
+            identity,
+            opens,
+            retries=retries,
+            notes=notes,
+            discarded=discarded,
+        )
 
     def keep(self, key: Key, record: AttemptRecord) -> FinishedTask | None:
         """Enter a final attempt; return its task if that is finished now."""

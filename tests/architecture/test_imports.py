@@ -23,7 +23,7 @@ INWARDS = {  # ring: (the other rings it may import, what it may import from out
     "plugins": ({"core", "ports"}, STDLIB),
     "adapters": (
         {"core", "ports", "schemas"},
-        STDLIB | {"docker", "jsonschema", "openai", "pluggy", "rich", "yaml"},
+        STDLIB | {"docker", "jsonschema", "openai", "requests", "pluggy", "rich", "yaml"},
     ),
 }
 

@@ -75,7 +75,8 @@ def test_every_option_of_the_command_line_has_an_argument():
     run = next(a for a in build_parser()._actions if a.dest == "command").choices["run"]
     options = {option.removeprefix("--").replace("-", "_") for a in run._actions for option in a.option_strings[:1]}
     renamed = {"env": "environment", "env_params": "environment_params", "config": "config_path"}
-    renamed |= {"provider_limit": "provider_limits"}
+    renamed |= {"provider_limit": "provider_limits", "recipe": "enabled_recipes", "recipe_dir": "recipe_dirs"}
+    renamed |= {"no_checkpoint_resume": "checkpoint_resume"}
     wanted = {renamed.get(name, name) for name in options - {"h", "_h", "help", "dry_run", "output"}}
 
     assert set() == wanted - {"_h"} - set(inspect.signature(build_run_request).parameters)

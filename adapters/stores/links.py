@@ -1,0 +1,37 @@
+"""Files of one run in another without a second copy: hard links, where the disk has them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+
+_NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
+
+
+def link_file(source: str, target: str) -> None:
+    """Make *target* the same file as *source*, or a copy of it; one that is there stays."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        return
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        draft = f"{target}.part"
+        shutil.copy2(source, draft, follow_symlinks=False)
+        os.replace(draft, target)
+
+
+def link_tree(source: str, target: str, leave_out: Sequence[str] = ()) -> None:
+    """Make the folder *target*, which is there, hold what *source* holds, but for the names *leave_out* at its top."""
+    for entry in os.scandir(source):
+        if entry.name in leave_out or entry.name.endswith(".tmp"):
+            continue
+        place = f"{target}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            os.makedirs(place, exist_ok=True)
+            link_tree(entry.path, place)
+        else:
+            link_file(entry.path, place)

@@ -1,0 +1,132 @@
+"""Finds the run that a new one continues, and reads what it has of each task."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentcompass.core.errors import AgentCompassError, UsageError
+from agentcompass.core.model.request import RunRequest
+from agentcompass.core.records.names import safe_name, task_file_name
+from agentcompass.core.reuse import require_compatible
+
+from .json_files import for_disk
+from .saved_run import SavedRun, read_document
+
+log = logging.getLogger("agentcompass.reuse")
+
+
+class Source(SavedRun):
+    """A run that is continued. One that was killed while it took over its own source still has that behind it."""
+
+    def __init__(self, run_dir: str) -> None:
+        super().__init__(run_dir)
+        self._behind: Source | None = None
+        self._looked = False
+
+    @property
+    def run_id(self) -> str:
+        """Its id."""
+        return str(self.info["run_id"])
+
+    def attempts(self, task_id: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+        """Yield number, folder and document of each final attempt of a task; what cannot be read is named, and left."""
+        seen = set()
+        for number, folder in self._folders(task_id):
+            try:
+                document = read_document(Path(folder, "result.json"))
+            except FileNotFoundError:
+                continue
+            except (AgentCompassError, OSError) as exc:
+                log.warning("left out: %s", exc)
+                continue
+            seen.add(number)
+            yield number, folder, document
+        behind = self._source()
+        for number, folder, document in behind.attempts(task_id) if behind else ():
+            if number not in seen:
+                yield number, folder, document
+
+    def checkpoint(self, task_id: str, attempt: int) -> tuple[str, Mapping[str, Any]] | None:
+        """Return folder and document of an attempt whose grading is missing, or None."""
+        for number, folder in self._folders(task_id):
+            path = Path(folder, "checkpoint.json")
+            if number == attempt and path.is_file():
+                return folder, read_document(path)
+        behind = self._source()
+        return behind.checkpoint(task_id, attempt) if behind else None
+
+    def finished(self, task_id: str) -> str | None:
+        """Return the path of a finished task's document, or None."""
+        name = f"{for_disk(task_file_name(task_id))}.json"
+        for path in (self.path / "details" / name, self.path / "details" / f"_error_{name}"):
+            if path.is_file():
+                return str(path)
+        return None
+
+    def _folders(self, task_id: str) -> list[tuple[int, str]]:
+        folder = self.path / "attempts" / for_disk(task_file_name(task_id))
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted((int(name), str(folder / name)) for name in names if name.isdecimal())
+
+    def _source(self) -> Source | None:
+        reused = self.info.get("reused_from")
+        if not self._looked and isinstance(reused, dict) and not reused.get("complete"):
+            try:
+                self._behind = Source(str(reused["path"]))
+            except (AgentCompassError, OSError, KeyError) as exc:
+                log.warning("the run behind %s cannot be read: %s", self.path, exc)
+        self._looked = True
+        return self._behind
+
+
+def find_source(results_dir: str, levels: tuple[str, ...], request: RunRequest) -> Source | None:
+    """Return the run that *request* wants to continue: the one with its id, or the latest that fits; None for none.
+
+    Raises:
+        UsageError: the run that was named is not there, or does not fit.
+    """
+    parent = Path(results_dir, *map(for_disk, levels)).absolute()
+    if request.reuse.run_id is not None:
+        name = for_disk(safe_name(request.reuse.run_id))
+        if not (parent / name / "run_info.json").is_file():
+            raise UsageError(
+                "--reuse", f"there is no run {request.reuse.run_id!r} in {parent}", "name one that is there"
+            )
+        source = _read(parent / name)
+        require_compatible(source.info, request, str(source.path))
+        return source
+    for path in _latest_first(parent):
+        try:
+            source = _read(path)
+            require_compatible(source.info, request, str(path))
+        except UsageError as exc:
+            log.warning("passed over: %s", exc)
+        else:
+            return source
+    log.warning("--reuse: there is no run to continue in %s", parent)
+    return None
+
+
+def _read(path: Path) -> Source:
+    try:
+        return Source(str(path))
+    except (AgentCompassError, OSError) as exc:
+        raise UsageError("--reuse", f"{path} cannot be read: {exc}", "choose another run") from None
+
+
+def _latest_first(parent: Path) -> list[Path]:
+    """Return the run folders in *parent*, the one that was begun last first."""
+    found = []
+    for path in parent.glob("*/run_info.json"):
+        try:
+            found.append((str(read_document(path).get("started_at", "")), path.stat().st_mtime, path.parent))
+        except (AgentCompassError, OSError):
+            found.append(("", 0.0, path.parent))
+    return [path for _, _, path in sorted(found, reverse=True)]

@@ -1,0 +1,81 @@
+"""Which attempts of an earlier run stand: decided per attempt, by the retry policy of now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import retry
+from .errors import UsageError
+from .metrics.contract import MetricContract, MetricInvalidError, check
+from .model.issue import Severity
+from .model.request import RunRequest
+from .model.result import RunResult, Usage
+from .records.reading import RecordError, attempt_plan_of, require_schema
+from .records.results import ATTEMPT_SCHEMA, issue_of
+from .records.run_info import SCHEMA as RUN_INFO_SCHEMA
+from .runtime.ledger import AttemptRecord
+
+_IDENTITY = ("schema_version", "task_id", "category", "attempt")
+
+
+def require_compatible(info: Mapping[str, Any], request: RunRequest, where: str) -> None:
+    """Refuse a source whose attempts are not those of *request*.
+
+    Raises:
+        UsageError: another schema, benchmark or attempt plan.
+    """
+    try:
+        require_schema(info, RUN_INFO_SCHEMA, where)
+        benchmark = info["request"]["benchmark"]["id"]
+        plan = attempt_plan_of(info, where)
+    except (RecordError, KeyError, TypeError) as exc:
+        raise UsageError("--reuse", f"{where} cannot be read: {exc}", "choose another run") from None
+    if benchmark != request.benchmark.id:
+        raise UsageError("--reuse", f"{where} is a run of {benchmark!r}", f"choose one of {request.benchmark.id!r}")
+    wanted = request.execution.attempts
+    if plan != wanted:
+        problem = f"{where} has k={plan.k} and strategy {plan.strategy}, this run k={wanted.k} and {wanted.strategy}"
+        raise UsageError("--reuse", problem, "use the same attempt plan")
+
+
+def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: str) -> AttemptRecord:
+    """Return the final attempt that *document* holds.
+
+    Raises:
+        RecordError: it holds none of the present format; a result without `issues`, or with an `error`, is none.
+    """
+    require_schema(document, ATTEMPT_SCHEMA, where)
+    if "issues" not in document or "error" in document:
+        raise RecordError(
+            where, "it has no issues" if "issues" not in document else "it has an error beside its issues"
+        )
+    try:
+        result = RunResult(
+            metrics=check(contract, document["metrics"]),
+            issues=tuple(issue_of(issue) for issue in document["issues"]),
+            final_answer=document["final_answer"],
+            usage=Usage(**document["usage"]),
+            seconds=dict(document["seconds"]),
+            cancelled=document["status"] == "cancelled",
+        )
+        discarded = Usage(**document["discarded_usage"])
+        retries = int(document["retry_count"])
+    except (KeyError, TypeError, ValueError, AttributeError, MetricInvalidError) as exc:
+        raise RecordError(where, f"malformed ({type(exc).__name__}: {exc})") from None
+    saved = {key: value for key, value in document.items() if key not in _IDENTITY}
+    return AttemptRecord(result, retries, None, discarded, saved)
+
+
+def complaint(record: AttemptRecord, patterns: tuple[str, ...]) -> str | None:
+    """Return why *record* calls for a retry; None if it does not.
+
+    FATAL always does, an ERROR if one of *patterns* matches, a WARNING never.
+    """
+    matched = retry.reason(record.result.issues, patterns)
+    if matched is None:
+        return None
+    for issue in record.result.issues:
+        if issue.severity is Severity.FATAL:
+            return f"it ended with FATAL {issue.code}"
+    return f"its ERROR matches the pattern {matched!r}"

@@ -1,0 +1,233 @@
+"""Continuing an earlier run: what is finished stands, what is missing runs, and why is written down."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from support.toys import toys
+
+__all__ = ["toys"]
+
+MIXED = {
+    "right": {},
+    "warned": {"run": "warning:w:odd"},
+    "reset": {"run": "error:lost:connection reset"},
+    "other": {"run": "error:wrong:no"},
+    "fatal": {"run": "fatal:down:quota"},
+}
+MENDED = dict.fromkeys(MIXED, {})
+
+
+def _again(toys, tasks, *options, **more):
+    toys.board.did.clear()
+    ran = toys.run(tasks, "--reuse", *options, **more)
+    return ran, [task for step, task in toys.board.did if step == "run"]
+
+
+@pytest.mark.seed("RE-02", "RE-04")
+@pytest.mark.parametrize(
+    ("policy", "reran", "failed"),
+    [
+        ({}, [], ["fatal"]),
+        ({"max_retries": 1}, ["fatal"], []),
+        ({"max_retries": 1, "retry_pattern_list": ["reset"]}, ["reset", "fatal"], []),
+        ({"max_retries": 1, "retry_pattern_list": ["^wrong$"]}, ["other", "fatal"], []),
+        ({"retry_pattern_list": ["reset"]}, [], ["fatal"]),
+    ],
+)
+def test_what_calls_for_a_retry_runs_again_while_there_is_a_budget(toys, policy, reran, failed):
+    """FATAL and matching ERROR under the policy of now; other ERROR and WARNING stand; no budget makes no success."""
+    first = toys.run(MIXED)
+    ran, seen = _again(toys, MENDED, execution=policy)
+    issues = {task: [i["severity"] for i in d["attempts"]["1"]["issues"]] for task, d in ran.details().items()}
+
+    assert reran == seen
+    assert failed == [task for task, found in issues.items() if "fatal" in found]
+    assert first.document("run_info.json")["run_id"] == ran.document("run_info.json")["reused_from"]["run_id"]
+    assert 5 == ran.document("metrics.json")["series"][0]["counts"]["total"]
+
+
+@pytest.mark.seed("RE-02", "RR-03")
+def test_everything_stands_of_a_complete_run(toys):
+    """No task is executed; documents, counters and the score are those of the source, which is not touched."""
+    tasks = {"a": {"verdict": True}, "b": {"verdict": False}}
+    first = toys.run(tasks, "--k", "2")
+    before = {path: path.read_bytes() for path in first.run_dir.rglob("*") if path.is_file()}
+    ran, seen = _again(toys, tasks, "--k", "2")
+    progress = ran.document("progress.json")
+
+    assert [] == seen
+    assert first.details() == ran.details()
+    assert first.document("metrics.json") == ran.document("metrics.json")
+    assert (2, 2, 0) == tuple(progress[name] for name in ("reused_tasks", "completed_tasks", "attempts_started"))
+    (event,) = [event for event in ran.events() if event["event"] == "reuse_loaded"]
+    assert {"reused_tasks": 2, "tasks_to_run": 0} == event["payload"]
+    assert before == {path: path.read_bytes() for path in first.run_dir.rglob("*") if path.is_file()}
+    assert "resolved_execution_plans" not in ran.document("run_info.json")
+
+
+@pytest.mark.seed("RE-05")
+def test_an_interrupted_task_keeps_its_final_attempts(toys):
+    """Only the attempts that are missing run, whatever their numbers."""
+    first = toys.run({"a": {}}, "--k", "3")
+    shutil.rmtree(first.run_dir / "attempts" / "a" / "2")
+    (first.run_dir / "details" / "a.json").unlink()
+    ran, seen = _again(toys, {"a": {}}, "--k", "3")
+
+    assert ["a"] == seen
+    assert {"1", "2", "3"} == set(ran.details()["a"]["attempts"])
+    assert 2 == ran.document("run_info.json")["reused_from"]["attempts"]
+
+
+@pytest.mark.seed("RE-05")
+def test_a_success_that_stands_ends_the_attempts(toys):
+    """With strategy pass nothing more is tried."""
+    tasks = {"a": {"verdict": {"1": False, "2": True}}, "b": {"verdict": False}}
+    strategy = ("--k", "4", "--attempt-strategy", "pass")
+    first = toys.run(tasks, *strategy)
+    shutil.rmtree(first.run_dir / "details")
+    shutil.rmtree(first.run_dir / "attempts" / "b" / "4")
+    ran, seen = _again(toys, tasks, *strategy)
+
+    assert ["b"] == seen
+    assert [2, 4] == [len(ran.details()[task]["attempts"]) for task in ("a", "b")]
+
+
+def test_a_plan_that_grew_runs_the_new_tasks(toys):
+    """More tasks than the source had."""
+    toys.run({"a": {}})
+    ran, seen = _again(toys, {"a": {}, "b": {}})
+
+    assert ["b"] == seen
+    assert {"a", "b"} == set(ran.details())
+
+
+@pytest.mark.seed("RE-02")
+def test_a_source_can_be_named(toys):
+    """By its id; the latest otherwise."""
+    toys.run({"a": {"answer": "first"}}, "--run-id", "one")
+    toys.run({"a": {"answer": "second"}}, "--run-id", "two")
+    named = toys.run({"a": {}}, "--reuse", "one")
+
+    assert "first" == named.details()["a"]["attempts"]["1"]["final_answer"]
+    assert "one" == named.document("run_info.json")["reused_from"]["run_id"]
+
+
+@pytest.mark.seed("RE-03")
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--reuse", "nowhere"], "--reuse: there is no run 'nowhere' in"),
+        (["--reuse", "one", "--k", "2"], "has k=1 and strategy avg, this run k=2 and avg; use the same attempt plan"),
+        (["--reuse", "broken"], "cannot be read"),
+    ],
+)
+def test_a_named_source_that_does_not_fit_is_refused(toys, options, part):
+    """In one line, before anything is made."""
+    first = toys.run({"a": {}}, "--run-id", "one")
+    (first.run_dir.parent / "broken").mkdir()
+    (first.run_dir.parent / "broken" / "run_info.json").write_text('{"schema_version": 1}')
+    ran = toys.run({"a": {}}, *options)
+
+    assert (2, None) == (ran.status, ran.run_dir)
+    assert part in ran.err
+
+
+@pytest.mark.seed("RE-03")
+def test_the_latest_that_fits_is_continued(toys):
+    """One with another attempt plan is passed over, and told."""
+    toys.run({"a": {}}, "--run-id", "one")
+    toys.run({"a": {}}, "--run-id", "two", "--k", "2")
+    ran = toys.run({"a": {}}, "--reuse", quiet=False)
+
+    assert "one" == ran.document("run_info.json")["reused_from"]["run_id"]
+    assert "passed over: --reuse:" in ran.err
+
+
+def test_nothing_to_continue_is_no_error(toys):
+    """The run is simply the first."""
+    ran = toys.run({"a": {}}, "--reuse")
+
+    assert 0 == ran.status
+    assert "reused_from" not in ran.document("run_info.json")
+
+
+@pytest.mark.seed("RE-09")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda d: d.pop("issues"), "it has no issues"),
+        (lambda d: d.update(error="x"), "it has an error beside its issues"),
+        (lambda d: d.update(schema_version="agentcompass.attempt.v2"), "its schema is 'agentcompass.attempt.v2'"),
+        (lambda d: d.update(metrics={"correct": "yes"}), "malformed"),
+    ],
+)
+def test_one_record_that_cannot_be_used_costs_itself_only(toys, change, reason):
+    """It is executed again, and the run's record says why."""
+    first = toys.run({"a": {}, "b": {}})
+    path = first.run_dir / "attempts" / "a" / "1" / "result.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    ran, seen = _again(toys, {"a": {}, "b": {}})
+    (refused,) = ran.document("run_info.json")["reused_from"]["refused"]
+
+    assert ["a"] == seen
+    assert ("a", 1) == (refused["task_id"], refused["attempt"])
+    assert reason in refused["reason"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 50, -1])
+def test_a_torn_record_costs_itself_only(toys, cut):
+    """Whatever of it is on disk."""
+    first = toys.run({"a": {}, "b": {}})
+    path = first.run_dir / "attempts" / "a" / "1" / "result.json"
+    path.write_bytes(path.read_bytes()[:cut])
+    ran, seen = _again(toys, {"a": {}, "b": {}})
+
+    assert (0, ["a"]) == (ran.status, seen)
+
+
+def test_totals_carry_over_in_chains(toys):
+    """What was spent stays spent; links do not grow."""
+    tasks = {"a": {"usage": {"model_calls": 2}}, "b": {"usage": {"model_calls": 3}}}
+    toys.run({**tasks, "a": {**tasks["a"], "collect": "returns:fatal:x:y"}})
+    second, seen = _again(toys, tasks, execution={"max_retries": 1})
+    third, nothing = _again(toys, tasks, execution={"max_retries": 1})
+    attempt = third.details()["a"]["attempts"]["1"]
+
+    assert (["a"], []) == (seen, nothing)
+    assert (2, 2, 1) == (
+        attempt["usage"]["model_calls"],
+        attempt["discarded_usage"]["model_calls"],
+        attempt["retry_count"],
+    )
+    assert second.document("metrics.json") == third.document("metrics.json")
+
+
+def test_a_source_that_died_while_copying_is_no_worse_than_its_own(toys):
+    """What it had not taken over yet is found behind it."""
+    tasks = {"a": {}, "b": {}}
+    toys.run(tasks, "--run-id", "one")
+    second = toys.run(tasks, "--reuse", "one", "--run-id", "two")
+    info = second.document("run_info.json")
+    info["reused_from"] = {"run_id": "one", "path": info["reused_from"]["path"], "complete": False}
+    (second.run_dir / "run_info.json").write_text(json.dumps(info))
+    shutil.rmtree(second.run_dir / "attempts" / "b")
+    (second.run_dir / "details" / "b.json").unlink()
+    ran, seen = _again(toys, tasks, "--run-id", "three")
+
+    assert [] == seen
+    assert "two" == ran.document("run_info.json")["reused_from"]["run_id"]
+    assert {"a", "b"} == set(ran.details())
+
+
+def test_failures_that_stay_are_told_with_the_mend(toys):
+    """One line says how many, and how they are executed again."""
+    toys.run({"a": {"run": "fatal:x:y"}})
+    ran = toys.run({"a": {}}, "--reuse", quiet=False)
+
+    assert 1 == ran.status
+    assert "1 attempts stay failed, since max_retries is 0; --max-retries 1 executes them again" in ran.err
