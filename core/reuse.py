@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import retry
 from .errors import UsageError
 from .metrics.contract import MetricContract, MetricInvalidError, check
-from .model.issue import Severity
+from .model.issue import Issue, Severity
+from .model.plan import EvaluationMode, Plan
 from .model.request import RunRequest
 from .model.result import RunResult, Usage
+from .model.task import Task
 from .records.reading import RecordError, attempt_plan_of, require_schema
 from .records.results import ATTEMPT_SCHEMA, issue_of
 from .records.run_info import SCHEMA as RUN_INFO_SCHEMA
+from .records.run_info import policy_document
 from .runtime.ledger import AttemptRecord
 
 _IDENTITY = ("schema_version", "task_id", "category", "attempt")
@@ -67,15 +70,34 @@ def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: 
     return AttemptRecord(result, retries, None, discarded, saved)
 
 
-def complaint(record: AttemptRecord, patterns: tuple[str, ...]) -> str | None:
-    """Return why *record* calls for a retry; None if it does not.
+def complaint(issues: Sequence[Issue], patterns: tuple[str, ...]) -> str | None:
+    """Return why *issues* call for a retry; None if they do not.
 
     FATAL always does, an ERROR if one of *patterns* matches, a WARNING never.
     """
-    matched = retry.reason(record.result.issues, patterns)
+    matched = retry.reason(issues, patterns)
     if matched is None:
         return None
-    for issue in record.result.issues:
+    for issue in issues:
         if issue.severity is Severity.FATAL:
             return f"it ended with FATAL {issue.code}"
     return f"its ERROR matches the pattern {matched!r}"
+
+
+def require_same(document: Mapping[str, Any], task: Task, attempt: int, plan: Plan, where: str) -> None:
+    """Refuse a checkpoint that is not of this attempt, or that would be graded otherwise now.
+
+    Raises:
+        RecordError: naming what differs.
+    """
+    if (document.get("task_id"), document.get("attempt")) != (task.id, attempt):
+        raise RecordError(where, f"it is of {document.get('task_id')!r}, attempt {document.get('attempt')}")
+    mode = plan.evaluation_mode
+    if mode is EvaluationMode.REUSE or plan.steps > 1:
+        raise RecordError(where, "the sandbox that the agent ran in is needed, and is gone")
+    if document.get("source_evaluation_mode") != mode.value:
+        raise RecordError(
+            where, f"it was to be graded with {document.get('source_evaluation_mode')!r}, not {mode.value!r}"
+        )
+    if document.get("network_policy") != policy_document(plan.evaluation_network):
+        raise RecordError(where, "the network policy of the grading is another")

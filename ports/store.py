@@ -48,6 +48,10 @@ class RunStore(Protocol):
         """Save a final attempt."""
         ...
 
+    async def save_checkpoint(self, task_id: str, attempt: int, document: Document) -> None:
+        """Save what is about to be graded; may lose the last moments before the machine goes down."""
+        ...
+
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
         """Save an execution that is about to be replaced, and return its path, relative to the run.
 
@@ -69,6 +73,10 @@ class RunStore(Protocol):
 
     def adopt_attempt(self, task_id: str, attempt: int, folder: str) -> None:
         """Take over a final attempt of another run from its *folder*; blocks, and leaves the source as it is."""
+        ...
+
+    def adopt_checkpoint(self, task_id: str, attempt: int, folder: str) -> str:
+        """Take over the checkpoint of an attempt of another run, and its artifacts; return their folder; blocks."""
         ...
 
     def adopt_task(self, task_id: str, path: str) -> None:

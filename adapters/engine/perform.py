@@ -20,6 +20,7 @@ from agentcompass.core.model.result import HarnessResult, Verdict
 from agentcompass.core.model.task import PreparedTask
 from agentcompass.core.notice import with_notice
 from agentcompass.core.planning import Parts
+from agentcompass.core.records.checkpoints import checkpoint_document
 from agentcompass.core.records.events import TASK_EVENTS
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
 from agentcompass.core.runtime import effects as fx
@@ -185,6 +186,17 @@ class AttemptPerformer:
     async def _restore_artifact(self, effect: fx.RestoreArtifact) -> None:
         await artifacts.restore(_environment(effect.env), effect.folder, effect.entry)
 
+    async def _save_checkpoint(self, effect: fx.SaveCheckpoint) -> None:
+        job, recorder = self.job, self._recorder
+        document = checkpoint_document(
+            job.task, job.attempt, recorder.info.run_id, effect.plan, effect.prepared, effect.result
+        )
+        if document is None or recorder.redactor.document(document) != document:
+            why = "something in it is no JSON" if document is None else "it holds a secret"
+            log.info("%s attempt %d has no checkpoint: %s", job.task.id, job.attempt, why)
+            return
+        await recorder.store.save_checkpoint(job.task.id, job.attempt, document)
+
     async def _save_retry(self, effect: fx.SaveRetry) -> str:
         job = self.job
         document = retry_document(job.task, job.attempt, effect.result, job.plan, effect.details)
@@ -235,6 +247,7 @@ _HANDLERS: dict[type[Any], Callable[[AttemptPerformer, Any], Any]] = {
     fx.CloseHarness: AttemptPerformer._close_harness,
     fx.CloseEnvironment: AttemptPerformer._close_environment,
     fx.Evaluate: AttemptPerformer._evaluate,
+    fx.SaveCheckpoint: AttemptPerformer._save_checkpoint,
     fx.SaveRetry: AttemptPerformer._save_retry,
     fx.SaveAttempt: AttemptPerformer._save_attempt,
     fx.SaveTask: AttemptPerformer._save_task,

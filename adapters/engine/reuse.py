@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from agentcompass.core.errors import AgentCompassError
 from agentcompass.core.metrics.contract import MetricContract
-from agentcompass.core.model.plan import RetryPolicy
+from agentcompass.core.model.artifact import ArtifactStatus
+from agentcompass.core.model.issue import IssuePhase
+from agentcompass.core.model.plan import Plan
+from agentcompass.core.model.request import Execution
+from agentcompass.core.model.result import Usage
 from agentcompass.core.model.reuse import Refusal, ReuseReport
 from agentcompass.core.model.task import Task
-from agentcompass.core.reuse import complaint, saved_attempt
-from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key, Ledger
+from agentcompass.core.records.checkpoints import notes_of
+from agentcompass.core.records.reading import RecordError
+from agentcompass.core.reuse import complaint, require_same, saved_attempt
+from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key, Ledger, retry_policy
+from agentcompass.core.runtime.notes import Notes
 from agentcompass.ports.store import RunStore
 
 from ..stores.sources import Source
+from .artifacts import fingerprint
 
 log = logging.getLogger("agentcompass.reuse")
 
 
 class Continuation:
-    """What a run takes over from *source*; everything in it blocks."""
+    """What a run takes over from *source*; everything in it blocks.
+
+    *plan_of* tells how a task would be attempted now; without it, nothing is graded from checkpoints.
+    """
 
     def __init__(
-        self, source: Source, ledger: Ledger, contract: MetricContract, store: RunStore, policy: RetryPolicy
+        self,
+        source: Source,
+        ledger: Ledger,
+        contract: MetricContract,
+        store: RunStore,
+        execution: Execution,
+        plan_of: Callable[[Task], Plan] | None,
     ) -> None:
         self._source, self._ledger, self._contract, self._store = source, ledger, contract, store
-        self._policy = policy
+        self._policy, self._k, self._plan_of = retry_policy(execution), execution.attempts.k, plan_of
         self.report = ReuseReport()
         self.unsaved: list[FinishedTask] = []  #: finished tasks whose documents have to be written anew
 
@@ -36,39 +55,72 @@ class Continuation:
             self._take_over(index, task)
 
     def _take_over(self, index: int, task: Task) -> None:
-        standing: dict[int, tuple[str, AttemptRecord]] = {}
+        standing: dict[int, AttemptRecord] = {}
+        ended = set()
         for number, folder, document in self._source.attempts(task.id):
-            try:
-                record = saved_attempt(document, self._contract, f"{folder}/result.json")
-            except AgentCompassError as exc:
-                self._refuse(task, number, str(exc))
-                continue
-            if self._stands(index, task, number, record):
-                standing[number] = folder, record
+            ended.add(number)
+            record = self._standing(index, task, number, folder, document)
+            if record is not None:
+                self._store.adopt_attempt(task.id, number, folder)
+                standing[number] = record
+        if len(ended) < self._k:
+            for number in range(1, self._k + 1):
+                if number not in ended:
+                    self._resumes(Key(self._ledger.request, index, number), task)
         if not standing:
             return
-        for number, (folder, _) in standing.items():
-            self._store.adopt_attempt(task.id, number, folder)
-        finished = self._ledger.reuse(index, {number: record for number, (_, record) in standing.items()})
         self.report.attempts += len(standing)
+        finished = self._ledger.reuse(index, standing)
         if finished is not None:
             self.report.tasks += 1
             self._adopt(task, finished)
 
-    def _stands(self, index: int, task: Task, number: int, record: AttemptRecord) -> bool:
+    def _standing(
+        self, index: int, task: Task, number: int, folder: str, document: Mapping[str, Any]
+    ) -> AttemptRecord | None:
+        """Return the attempt if it stands; otherwise see to how it is executed again."""
+        key = Key(self._ledger.request, index, number)
+        try:
+            record = saved_attempt(document, self._contract, f"{folder}/result.json")
+        except AgentCompassError as exc:
+            self._refuse(task, number, str(exc))
+            return None
         if record.result.cancelled:
-            self._refuse(task, number, "it was cancelled")
-            return False
-        reason = complaint(record, self._policy.patterns)
+            if not self._resumes(key, task):
+                self._refuse(task, number, "it was cancelled")
+            return None
+        reason = complaint(record.result.issues, self._policy.patterns)
         if reason is None:
-            return True
+            return record
         if not self._policy.max_retries:  # no budget: the failure stays one
             self.report.kept_failures += 1
-            return True
+            return record
+        earlier = [issue for issue in record.result.issues if issue.phase is not IssuePhase.EVALUATE]
+        if complaint(earlier, self._policy.patterns) is None and self._resumes(key, task, 1, record.discarded):
+            return None
         self._refuse(task, number, reason)
-        spent = record.discarded.plus(record.result.usage)  # money spent stays spent
-        self._ledger.resume(Key(self._ledger.request, index, number), None, 1, spent)
-        return False
+        self._ledger.resume(key, None, 1, record.discarded.plus(record.result.usage))  # money spent stays spent
+        return None
+
+    def _resumes(self, key: Key, task: Task, retries: int = 0, discarded: Usage | None = None) -> bool:
+        """Let the attempt begin with its grading, if its work was saved; a checkpoint that cannot be used is told."""
+        if self._plan_of is None:
+            return False
+        try:
+            found = self._source.checkpoint(task.id, key.attempt)
+            if found is None:
+                return False
+            folder, document = found
+            where = f"{folder}/checkpoint.json"
+            require_same(document, task, key.attempt, self._plan_of(task), where)
+            require_whole(notes_of(document, f"{folder}/artifacts", where), where)
+            notes = notes_of(document, self._store.adopt_checkpoint(task.id, key.attempt, folder), where)
+        except AgentCompassError as exc:
+            self._refuse(task, key.attempt, f"its checkpoint cannot be used: {exc}")
+            return False
+        self._ledger.resume(key, notes, retries, discarded or Usage())
+        self.report.resumed += 1
+        return True
 
     def _refuse(self, task: Task, number: int, reason: str) -> None:
         log.info("%s attempt %d is executed again: %s", task.id, number, reason)
@@ -85,6 +137,8 @@ class Continuation:
 def told(report: ReuseReport, run_id: str) -> list[str]:
     """Return what people are told of a continuation, line by line."""
     lines = [f"continues {run_id}: {report.attempts} attempts stand, {report.tasks} tasks need nothing more"]
+    if report.resumed:
+        lines.append(f"{report.resumed} attempts of it are graded without running their agent")
     if report.refused:
         lines.append(f"{len(report.refused)} attempts of it are executed again; run_info.json says why")
     if report.kept_failures:
@@ -92,3 +146,20 @@ def told(report: ReuseReport, run_id: str) -> list[str]:
             f"{report.kept_failures} attempts stay failed, since max_retries is 0; --max-retries 1 executes them again"
         )
     return lines
+
+
+def require_whole(notes: Notes, where: str) -> None:
+    """Refuse a checkpoint whose artifacts are not what was saved.
+
+    Raises:
+        RecordError: one is missing, or another.
+    """
+    for entry in notes.manifest.entries if notes.manifest else ():
+        if entry.status is not ArtifactStatus.COLLECTED:
+            continue
+        assert notes.manifest is not None
+        path = f"{notes.manifest.folder}/{entry.destination}"
+        if not os.path.lexists(path):
+            raise RecordError(where, f"the artifact {entry.destination} is missing")
+        if fingerprint(path)[2] != entry.fingerprint:
+            raise RecordError(where, f"the artifact {entry.destination} has changed since it was saved")

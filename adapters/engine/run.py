@@ -13,6 +13,7 @@ from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_RE
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.summary import summary_markdown
 from agentcompass.core.model.event import Event
+from agentcompass.core.model.plan import Plan
 from agentcompass.core.model.request import RunRequest, Runtime
 from agentcompass.core.model.task import Task
 from agentcompass.core.records.progress import Progress
@@ -23,7 +24,7 @@ from agentcompass.core.runtime import run_effects as rx
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.effects import Announce, Effect, Stop
 from agentcompass.core.runtime.evaluation import RunOutcome, run_evaluation
-from agentcompass.core.runtime.ledger import Key, Ledger, retry_policy
+from agentcompass.core.runtime.ledger import Key, Ledger
 from agentcompass.core.scheduling.schedule import Schedule
 from agentcompass.ports.benchmark import LoadedTasks
 from agentcompass.ports.clock import Clock
@@ -159,8 +160,9 @@ class Run:
         source = self._source
         if source is None:
             return
-        policy = retry_policy(self.request.execution)
-        taking = Continuation(source, ledger, self.components.benchmark.metrics, self.store, policy)
+        execution, metrics = self.request.execution, self.components.benchmark.metrics
+        plan_of = self._plan_of if self.request.reuse.checkpoint_resume else None
+        taking = Continuation(source, ledger, metrics, self.store, execution, plan_of)
         await in_daemon_thread(lambda: taking.take_over(tasks))
         attempts = self.request.execution.attempts
         for finished in taking.unsaved:
@@ -173,6 +175,9 @@ class Run:
         for line in told(report, source.run_id):
             log.info(line)
         await self._recorder.save_info()
+
+    def _plan_of(self, task: Task) -> Plan:
+        return self.components.plan(self.request, self._parts, task)
 
     def _limits(self) -> tuple[dict[str, int], dict[str, float]]:
         provider = self.request.environment.id

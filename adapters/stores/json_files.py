@@ -107,6 +107,15 @@ class JsonRunStore:
             replace_file(f"{folder}/trajectory.json", dumps(trajectory, indent=2))
         replace_file(f"{folder}/result.json", dumps(document))
 
+    async def save_checkpoint(self, task_id: str, attempt: int, document: Document) -> None:
+        """Save ``attempts/<task>/<n>/checkpoint.json``; not synced, since only a running machine can go on with it."""
+
+        def save() -> None:
+            folder = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
+            replace_file(f"{folder}/checkpoint.json", dumps(document), sync=False)
+
+        await self._in_thread(save)
+
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
         """Save ``attempts/<task>/<n>/retries/<retry>.<stage>.json``."""
         parts, name = (
@@ -141,8 +150,15 @@ class JsonRunStore:
 
     def adopt_attempt(self, task_id: str, attempt: int, folder: str) -> None:
         """Link all files of the attempt: they are never written to, only replaced."""
-        target = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
-        link_tree(folder, target, leave_out=("checkpoint.json",))
+        link_tree(folder, self._make("attempts", for_disk(task_file_name(task_id)), str(attempt)))
+
+    def adopt_checkpoint(self, task_id: str, attempt: int, folder: str) -> str:
+        """Link the checkpoint and the artifacts."""
+        parts = ("attempts", for_disk(task_file_name(task_id)), str(attempt))
+        link_file(f"{folder}/checkpoint.json", f"{self._make(*parts)}/checkpoint.json")
+        if os.path.isdir(f"{folder}/artifacts"):
+            link_tree(f"{folder}/artifacts", self._make(*parts, "artifacts"))
+        return "/".join((str(self._dir), *parts, "artifacts"))
 
     def adopt_task(self, task_id: str, path: str) -> None:
         """Link the document."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Sequence
 
 _NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
 
@@ -24,10 +23,10 @@ def link_file(source: str, target: str) -> None:
         os.replace(draft, target)
 
 
-def link_tree(source: str, target: str, leave_out: Sequence[str] = ()) -> None:
-    """Make the folder *target*, which is there, hold what *source* holds, but for the names *leave_out* at its top."""
+def link_tree(source: str, target: str) -> None:
+    """Make the folder *target*, which is there, hold what *source* holds; drafts of unfinished writes stay behind."""
     for entry in os.scandir(source):
-        if entry.name in leave_out or entry.name.endswith(".tmp"):
+        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
             continue
         place = f"{target}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):

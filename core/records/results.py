@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..model.artifact import Manifest
+from ..model.artifact import Manifest, SavedArtifact
 from ..model.issue import Issue, IssuePhase, Severity
 from ..model.plan import Budget, Plan
 from ..model.result import RunResult, Usage
@@ -63,7 +63,12 @@ def limits_document(plan: Plan) -> dict[str, Any]:
 
 def manifest_document(manifest: Manifest) -> dict[str, Any]:
     """Return which artifacts were looked for, and what came of each; places are below the attempt's folder."""
-    return {"directory": "artifacts", "entries": [asdict(entry) for entry in manifest.entries]}
+    return {"directory": "artifacts", "entries": [artifact_document(entry) for entry in manifest.entries]}
+
+
+def artifact_document(entry: SavedArtifact) -> dict[str, Any]:
+    """Return what came of one artifact."""
+    return {**asdict(entry), "status": entry.status.value, "refused": list(entry.refused)}
 
 
 def result_document(record: AttemptRecord) -> dict[str, Any]:

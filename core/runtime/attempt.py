@@ -22,6 +22,7 @@ from .effects import (
     OpenEnvironment,
     ResolvePlan,
     SaveAttempt,
+    SaveCheckpoint,
     SaveRetry,
     SaveTask,
 )
@@ -155,6 +156,8 @@ async def _execute(plan: Plan, notes: Notes, graded_only: bool) -> None:
     finally:
         await close(plan, notes, env)
     if notes.gradeable and not in_place:
+        assert notes.prepared is not None
+        await SaveCheckpoint(plan, notes.prepared, notes.result())
         await grade(plan, notes, None)
 
 

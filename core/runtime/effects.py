@@ -303,6 +303,15 @@ class Evaluate(Effect[Verdict]):
 
 
 @dataclass(frozen=True, slots=True)
+class SaveCheckpoint(Effect[None]):
+    """Save what is to be graded, so that no agent has to run again if the grading is cut short."""
+
+    plan: Plan
+    prepared: PreparedTask
+    result: RunResult
+
+
+@dataclass(frozen=True, slots=True)
 class SaveRetry(Effect[str]):
     """Keep an execution that is about to be replaced; returns where."""
 

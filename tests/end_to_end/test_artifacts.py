@@ -182,6 +182,24 @@ def test_what_is_not_safe_to_have_is_left_out_and_told(run):
     assert {"warning"} == {issue["severity"] for issue in _attempt(ran)["issues"]}
 
 
+@pytest.mark.seed("RE-06")
+@pytest.mark.parametrize("changed", [False, True])
+def test_saved_files_are_graded_by_the_next_run_unless_they_changed(run, changed):
+    """A byte makes the difference: then the attempt runs again, and the record says why."""
+    first = run()
+    (first.run_dir / "attempts" / "one" / "1" / "result.json").unlink()
+    (first.run_dir / "details" / "one.json").unlink()
+    if changed:
+        (_kept(first) / "kept" / "out" / "answer").write_text("43\n")
+    second = run({}, "--reuse", script="echo no >out; exit 1") if not changed else run({}, "--reuse")
+    reused = second.document("run_info.json")["reused_from"]
+
+    assert _attempt(second)["metrics"]["correct"]
+    assert changed == bool(reused["refused"])
+    if changed:
+        assert "the artifact kept/out has changed since it was saved" in reused["refused"][0]["reason"]
+
+
 @pytest.mark.seed("AR-08")
 def test_progress_tells_the_operation_its_bytes_and_what_is_left(run):
     """Each preparation, download and restore is an event."""

@@ -17,7 +17,7 @@ MIXED = {
     "other": {"run": "error:wrong:no"},
     "fatal": {"run": "fatal:down:quota"},
 }
-MENDED = dict.fromkeys(MIXED, {})
+MENDED = {task: {} for task in MIXED}
 
 
 def _again(toys, tasks, *options, **more):
@@ -182,12 +182,115 @@ def test_one_record_that_cannot_be_used_costs_itself_only(toys, change, reason):
 @pytest.mark.parametrize("cut", [0, 1, 50, -1])
 def test_a_torn_record_costs_itself_only(toys, cut):
     """Whatever of it is on disk."""
-    first = toys.run({"a": {}, "b": {}})
+    first = toys.run({"a": {}, "b": {}}, mode="reuse")
     path = first.run_dir / "attempts" / "a" / "1" / "result.json"
     path.write_bytes(path.read_bytes()[:cut])
-    ran, seen = _again(toys, {"a": {}, "b": {}})
+    ran, seen = _again(toys, {"a": {}, "b": {}}, mode="reuse")
 
     assert (0, ["a"]) == (ran.status, seen)
+
+
+def _checkpoint(ran, task="a"):
+    return ran.run_dir / "attempts" / task / "1" / "checkpoint.json"
+
+
+def _cut_before_grading(ran, task="a"):
+    """Leave what a kill leaves while the grader works."""
+    shutil.rmtree(ran.run_dir / "details")
+    (ran.run_dir / "attempts" / task / "1" / "result.json").unlink()
+
+
+@pytest.mark.seed("RE-06")
+@pytest.mark.parametrize("mode", ["none", "fresh"])
+def test_work_that_was_not_graded_is_graded_alone(toys, mode):
+    """The agent does not run again, and what it brought back is graded."""
+    first = toys.run({"a": {"answer": "first", "usage": {"model_calls": 3}}}, mode=mode)
+    _cut_before_grading(first)
+    ran, seen = _again(toys, {"a": {"answer": "second"}}, mode=mode)
+    attempt = ran.details()["a"]["attempts"]["1"]
+
+    assert ([], 0) == (seen, ran.status)
+    assert ("first", 3, True) == (
+        attempt["final_answer"],
+        attempt["usage"]["model_calls"],
+        attempt["metrics"]["correct"],
+    )
+    assert _checkpoint(ran).exists()
+    assert ["evaluate" if mode == "none" else "evaluate_environment"] == [
+        event["phase"] for event in ran.events() if event["event"] == "phase_changed" and event["phase"] != "plan"
+    ][:1]
+
+
+@pytest.mark.seed("RE-06")
+def test_without_the_sandbox_the_attempt_runs_again(toys):
+    """Mode reuse saves no checkpoint."""
+    first = toys.run({"a": {}}, mode="reuse")
+    assert not _checkpoint(first).exists()
+    _cut_before_grading(first)
+
+    assert ["a"] == _again(toys, {"a": {}}, mode="reuse")[1]
+
+
+@pytest.mark.seed("RE-08")
+def test_checkpoints_can_be_left_alone(toys):
+    """Finished work still stands, and new checkpoints are saved."""
+    first = toys.run({"a": {}, "b": {}})
+    _cut_before_grading(first)
+    ran, seen = _again(toys, {"a": {}, "b": {}}, "--no-checkpoint-resume")
+
+    assert ["a"] == seen
+    assert _checkpoint(ran).exists()
+
+
+@pytest.mark.seed("RE-04", "RE-06", "ER-05")
+def test_a_grading_that_failed_is_repeated_alone(toys):
+    """Under the budget of now; without one the failure stays."""
+    toys.run({"a": {"evaluate": "fatal:judge_failed:x"}})
+    none, nothing = _again(toys, {"a": {}})
+    ran, seen = _again(toys, {"a": {}}, execution={"max_retries": 1})
+
+    assert ([], []) == (nothing, seen)
+    assert 1 == none.status
+    assert (0, 1) == (ran.status, ran.details()["a"]["attempts"]["1"]["retry_count"])
+
+
+@pytest.mark.seed("RE-07")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda d: d.update(schema_version="agentcompass.evaluation_checkpoint.v3"), "its schema is"),
+        (lambda d: d.update(attempt=2), "it is of 'a', attempt 2"),
+        (lambda d: d.update(source_evaluation_mode="fresh"), "it was to be graded with 'fresh', not 'none'"),
+        (
+            lambda d: d["network_policy"].update(network_mode="no-network"),
+            "network policy of the grading is another",
+        ),
+        (lambda d: d.pop("run_result"), "malformed"),
+        (lambda d: d.clear(), "it is of None"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used_is_explained(toys, change, reason):
+    """And the attempt runs as usual."""
+    first = toys.run({"a": {}})
+    _cut_before_grading(first)
+    document = json.loads(_checkpoint(first).read_text())
+    change(document)
+    _checkpoint(first).write_text(json.dumps(document))
+    ran, seen = _again(toys, {"a": {}})
+    (refused,) = ran.document("run_info.json")["reused_from"]["refused"]
+
+    assert (0, ["a"]) == (ran.status, seen)
+    assert refused["reason"].startswith("its checkpoint cannot be used: ")
+    assert reason in refused["reason"]
+
+
+@pytest.mark.seed("RE-07")
+@pytest.mark.parametrize("script", [{"telemetry": {"key": "sk-planted-secret-value"}}])
+def test_what_holds_a_secret_has_no_checkpoint(toys, script, monkeypatch):
+    """It could not be graded from what may be written."""
+    monkeypatch.setenv("PLANTED_API_KEY", "sk-planted-secret-value")
+
+    assert not _checkpoint(toys.run({"a": script})).exists()
 
 
 def test_totals_carry_over_in_chains(toys):

@@ -11,7 +11,17 @@ from support.documents import documents, validator
 
 from agentcompass import schemas
 
-FREE = {"params", "analysis_params", "artifacts", "analysis_result", "benchmark", "telemetry", "extra", "arguments"}
+FREE = {
+    "params",
+    "analysis_params",
+    "artifacts",
+    "analysis_result",
+    "benchmark",
+    "telemetry",
+    "extra",
+    "arguments",
+    "metadata",
+}
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +81,7 @@ def _at(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 #: Fields whose value is any JSON, or a table with names as keys.
-TABLES = {"seconds", "metrics", "versions", "final_answer", "ground_truth", "telemetry", "harness"}
+TABLES = {"seconds", "metrics", "versions", "final_answer", "ground_truth", "telemetry", "harness", "metadata"}
 
 
 @pytest.mark.parametrize("key", KEYS)

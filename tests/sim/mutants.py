@@ -200,7 +200,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("state.offered < self._execution.attempts.k", "state.offered <= self._execution.attempts.k"),
     ),
     _in(_LEDGER, "attempts overlap that must not", ("overlap and execution.speculative", "execution.speculative")),
-    _in(_LEDGER, "each attempt opens its task", ("opens = len(self.tasks), state.started == 1", "opens = len(self.tasks), True")),
+    _in(
+        _LEDGER,
+        "each attempt opens its task",
+        ("opens = len(self.tasks), state.started == 1", "opens = len(self.tasks), True"),
+    ),
     _in(_LEDGER, "an attempt is not observed", ("self.observations.append(", "repr(")),
     _in(
         _PHASES, "grading leads nowhere", ("Phase.EVALUATE: _ANYWHERE", "Phase.EVALUATE: frozenset({Phase.RETRY_WAIT})")

@@ -60,6 +60,7 @@ KINDS: dict[type[Any], str] = {
     fx.SaveAttempt: "save_attempt",
     fx.SaveTask: "save_task",
     fx.SaveRetry: "save_retry",
+    fx.SaveCheckpoint: "save_checkpoint",
     rx.LoadTasks: "load",
     rx.SaveReport: "save_report",
     rx.SaveRunInfo: "save_run_info",
@@ -301,6 +302,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "save_attempt": Office._save_attempt,
     "save_task": Office._save_task,
     "save_retry": Office._save_retry,
+    "save_checkpoint": lambda office, key, job, effect, fate: None,
 }
 
 

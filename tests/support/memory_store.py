@@ -28,6 +28,7 @@ class MemoryStore(RunStore):
         self.attempts: dict[tuple[str, int], Any] = {}
         self.trajectories: dict[tuple[str, int], Any] = {}
         self.retries: dict[str, Any] = {}
+        self.checkpoints: dict[tuple[str, int], Any] = {}
         self.details: dict[tuple[str, bool], Any] = {}
         self.metrics: Any = None
         self.summary: str | None = None
@@ -76,6 +77,10 @@ class MemoryStore(RunStore):
         self.attempts[task_id, attempt] = kept
         if trajectory is not None:
             self.trajectories[task_id, attempt] = steps
+
+    async def save_checkpoint(self, task_id: str, attempt: int, document: Document) -> None:
+        """Keep what is about to be graded."""
+        self.checkpoints[task_id, attempt] = self._kept("save_checkpoint", document)
 
     async def save_retry(self, task_id: str, attempt: int, retry: int, stage: str, document: Document) -> str:
         """Keep a replaced execution."""
