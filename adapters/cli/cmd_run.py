@@ -15,6 +15,7 @@ from agentcompass.core.model.request import Output
 from agentcompass.core.runtime.effects import Stop
 
 from ..config.requests import Prepared, prepare
+from ..engine.compose import Continues
 from ..engine.evaluate import EvaluationResult, evaluate
 from ..engine.loops import run_alone, working_threads
 from ..engine.run import Run
@@ -33,9 +34,14 @@ def run(args: argparse.Namespace) -> int:
         from .dry_run import dry_run
 
         return dry_run(prepared, args.output)
+    return perform(prepared, args.output)
+
+
+def perform(prepared: Prepared, form: str, continues: Continues | None = None) -> int:
+    """Run *prepared*, print the result as text or JSON, and return the exit code."""
     with attached(console(prepared.runtime.log_level, prepared.redactor)):
-        result, caught = run_alone(_evaluate(prepared))
-    if args.output == "json":
+        result, caught = run_alone(_evaluate(prepared, continues))
+    if form == "json":
         print(json.dumps(prepared.redactor.document(result.document()), indent=2, ensure_ascii=False))
     else:
         print_result(result, prepared.redactor)
@@ -117,7 +123,7 @@ def _ids(text: str | None) -> list[Any] | None:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-async def _evaluate(prepared: Prepared) -> tuple[EvaluationResult, int | None]:
+async def _evaluate(prepared: Prepared, continues: Continues | None) -> tuple[EvaluationResult, int | None]:
     caught: list[int] = []
 
     def on_signal(caught_now: int, run: Run) -> None:
@@ -132,5 +138,5 @@ async def _evaluate(prepared: Prepared) -> tuple[EvaluationResult, int | None]:
         for wanted in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(wanted, on_signal, wanted, run)
 
-    result = await evaluate(prepared, terminal_reporters(prepared.runtime.progress, sys.stderr), on_ready)
+    result = await evaluate(prepared, terminal_reporters(prepared.runtime.progress, sys.stderr), on_ready, continues)
     return result, caught[0] if caught else None

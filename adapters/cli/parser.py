@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     _list(commands)
     _config(commands)
     _summary(commands)
+    _rescore(commands)
     _compare(commands)
     _power(commands)
     _env(commands)
@@ -133,6 +134,21 @@ def _summary(commands: Any) -> None:
     summary.add_argument("--benchmark-params", metavar="JSON", help="other aggregation parameters")
     summary.add_argument("--dry-run", action="store_true", help="print the summary, write nothing")
     summary.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def _rescore(commands: Any) -> None:
+    rescore = commands.add_parser("rescore", help="grade saved work again, without its agent", allow_abbrev=False)
+    rescore.add_argument("run_dir", metavar="RUN_DIR", help="the run whose work is graded again")
+    rescore.add_argument("--task", action="append", metavar="ID", help="only this task; may be repeated")
+    rescore.add_argument("--only-failed", action="store_true", help="only attempts that were not right")
+    rescore.add_argument("--env", metavar="ID", help="another sandbox provider")
+    rescore.add_argument("--env-params", metavar="JSON", help="over the source's parameters of the environment")
+    rescore.add_argument("--benchmark-params", metavar="JSON", help="over the source's parameters of the benchmark")
+    rescore.add_argument("--task-concurrency", metavar="N", help="gradings at the same time (32)")
+    rescore.add_argument("--max-retries", metavar="N", help="extra gradings per attempt (0)")
+    rescore.add_argument("--run-id", metavar="ID", help="the new run's own folder (the time)")
+    rescore.add_argument("--progress", metavar="|".join(PROGRESS_MODES), help="what the terminal shows (auto)")
+    rescore.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
 
 
 def _compare(commands: Any) -> None:

@@ -38,6 +38,7 @@ class Prepared:
     environment_params: Mapping[str, Any]
     redactor: Redactor
     warnings: Sequence[str]
+    harness_id: str | None = None  #: what is built, where the record names another
 
 
 def prepare(

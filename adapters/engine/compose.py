@@ -26,6 +26,7 @@ from .host import Host
 from .observers import PluginObservers
 from .parameters import validated
 from .parts import Components
+from .reuse import Continuation
 from .run import Run
 
 
@@ -39,7 +40,7 @@ async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = (
     benchmark = host.build(Kind.BENCHMARK, request.benchmark.id, **prepared.benchmark_params)
     harness = None
     if request.harness.id != HARNESS_FREE:
-        harness = host.build(Kind.HARNESS, request.harness.id, **prepared.harness_params)
+        harness = host.build(Kind.HARNESS, prepared.harness_id or request.harness.id, **prepared.harness_params)
     provider = host.build(Kind.ENVIRONMENT, request.environment.id, **prepared.environment_params)
     needs_model = bool(harness is not None and harness.needs_model)
     if needs_model and request.model is None:
@@ -51,6 +52,9 @@ async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = (
     components.check(request)
     await provider.check()
     return components
+
+
+Continues = tuple[Source, type[Continuation]]  #: a run that is continued, and how
 
 
 def build_recipes(host: Host, enabled: Sequence[str]) -> list[tuple[str, Recipe]]:
@@ -105,18 +109,19 @@ def reserve_run(prepared: Prepared) -> tuple[Prepared, Path]:
     return with_run_id(prepared, folder.name), folder
 
 
-def source_of(prepared: Prepared) -> Source | None:
-    """Return the run that the request continues, if it wants that and there is one.
+def source_of(prepared: Prepared) -> Continues | None:
+    """Return the run that the request continues, if it wants that and there is one, and how.
 
     Raises:
         UsageError: the run that it names is not there, or does not fit.
     """
     if not prepared.request.reuse.wanted:
         return None
-    return find_source(prepared.runtime.results_dir, _levels(prepared), prepared.request)
+    source = find_source(prepared.runtime.results_dir, _levels(prepared), prepared.request)
+    return None if source is None else (source, Continuation)
 
 
-def make_run(prepared: Prepared, components: Components, folder: Path, source: Source | None = None) -> Run:
+def make_run(prepared: Prepared, components: Components, folder: Path, continues: Continues | None = None) -> Run:
     """Return the run that will write to *folder*."""
     return Run(
         prepared.request,
@@ -126,7 +131,7 @@ def make_run(prepared: Prepared, components: Components, folder: Path, source: S
         SystemClock(),
         prepared.redactor,
         versions(prepared, components),
-        source,
+        *(continues or ()),
     )
 
 

@@ -15,7 +15,7 @@ from agentcompass.ports.reporter import Reporter
 
 from ..config.requests import Prepared
 from ..logs import run_log
-from .compose import build_components, make_run, reserve_run, source_of
+from .compose import Continues, build_components, make_run, reserve_run, source_of
 from .resources import reap
 from .run import Run
 
@@ -68,18 +68,23 @@ class EvaluationResult:
 
 
 async def evaluate(
-    prepared: Prepared, reporters: Sequence[Reporter] = (), on_ready: Callable[[Run], None] = lambda run: None
+    prepared: Prepared,
+    reporters: Sequence[Reporter] = (),
+    on_ready: Callable[[Run], None] = lambda run: None,
+    continues: Continues | None = None,
 ) -> EvaluationResult:
     """Run *prepared* to its end; *on_ready* gets the run before it starts, so that it can be stopped.
+
+    *continues* is another run and what is done with it; None for what the request says of reuse.
 
     Raises:
         UsageError: the request cannot run; no folder has been made.
     """
     components = await build_components(prepared, reporters)
-    source = source_of(prepared)
+    continues = continues or source_of(prepared)
     prepared, folder = reserve_run(prepared)
     with run_log(folder, prepared.runtime.file_log_level, prepared.redactor):
-        run = make_run(prepared, components, folder, source)
+        run = make_run(prepared, components, folder, continues)
         on_ready(run)
         await _reap(prepared.request.environment.id, components.provider)
         outcome = await run.execute()

@@ -12,7 +12,7 @@ from agentcompass.core.metrics.contract import MetricContract
 from agentcompass.core.model.artifact import ArtifactStatus
 from agentcompass.core.model.issue import IssuePhase
 from agentcompass.core.model.plan import Plan
-from agentcompass.core.model.request import Execution
+from agentcompass.core.model.request import Execution, Strategy
 from agentcompass.core.model.result import Usage
 from agentcompass.core.model.reuse import Refusal, ReuseReport
 from agentcompass.core.model.task import Task
@@ -46,6 +46,7 @@ class Continuation:
     ) -> None:
         self._source, self._ledger, self._contract, self._store = source, ledger, contract, store
         self._policy, self._k, self._plan_of = retry_policy(execution), execution.attempts.k, plan_of
+        self._stops_early = execution.attempts.strategy is Strategy.PASS
         self.report = ReuseReport()
         self.unsaved: list[FinishedTask] = []  #: finished tasks whose documents have to be written anew
 

@@ -57,6 +57,7 @@ class Run:
         redactor: Redactor,
         versions: Mapping[str, str],
         source: Source | None = None,
+        continuation: type[Continuation] = Continuation,
     ) -> None:
         assert request.output.run_id is not None, "a run id is reserved before the run"
         self.request, self.runtime, self.components, self.store = request, runtime, components, store
@@ -67,7 +68,7 @@ class Run:
         info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
         self._recorder = Recorder(store, clock, redactor, info, components.reporters)
         self._clock = clock
-        self._source = source
+        self._source, self._continuation = source, continuation
         if source is not None:
             info.reuse(source.run_id, str(source.path))
 
@@ -162,7 +163,7 @@ class Run:
             return
         execution, metrics = self.request.execution, self.components.benchmark.metrics
         plan_of = self._plan_of if self.request.reuse.checkpoint_resume else None
-        taking = Continuation(source, ledger, metrics, self.store, execution, plan_of)
+        taking = self._continuation(source, ledger, metrics, self.store, execution, plan_of)
         await in_daemon_thread(lambda: taking.take_over(tasks))
         attempts = self.request.execution.attempts
         for finished in taking.unsaved:
