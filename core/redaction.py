@@ -125,6 +125,15 @@ class Redactor:
         self._secrets = tuple(sorted(forms, key=lambda secret: (-len(secret), secret)))
         self._keys.clear()
 
+    @classmethod
+    def of_all(cls, redactors: Iterable[Redactor]) -> Redactor:
+        """Return a redactor that knows what all *redactors* know."""
+        joined = cls()
+        joined._secrets = tuple(
+            sorted({form for each in redactors for form in each._secrets}, key=lambda secret: (-len(secret), secret))
+        )
+        return joined
+
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
         if len(text) < SHORTEST:

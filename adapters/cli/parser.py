@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     _list(commands)
     _config(commands)
     _summary(commands)
+    _launch(commands)
     _rescore(commands)
     _compare(commands)
     _power(commands)
@@ -76,12 +77,14 @@ def _choice_of_tasks(group: Any) -> None:
     group.add_argument("--retry-pattern-list", metavar="JSON", help="regular expressions of ERROR issues to retry")
 
 
-def _limits(group: Any) -> None:
+def _limits(group: Any, *, of_all: bool = False) -> None:
     group.add_argument("--task-concurrency", metavar="N", help="attempts at the same time (32)")
     group.add_argument("--timeout-seconds", metavar="S", help="deadline of the whole run (360000; 0 for none)")
     group.add_argument("--cleanup-grace-seconds", metavar="S", help="how long a stopped run may tidy up (30)")
     group.add_argument("--provider-limit", action="append", metavar="ENV=N", help="attempts at once on one provider")
     group.add_argument("--env-open-qps", action="append", metavar="ENV=Q", help="sandboxes opened per second")
+    if of_all:
+        return
     group.add_argument("--keep-environment", action="store_true", default=None, help="leave sandboxes open")
 
 
@@ -134,6 +137,34 @@ def _summary(commands: Any) -> None:
     summary.add_argument("--benchmark-params", metavar="JSON", help="other aggregation parameters")
     summary.add_argument("--dry-run", action="store_true", help="print the summary, write nothing")
     summary.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+
+
+def _launch(commands: Any) -> None:
+    launch = commands.add_parser("launch", help="run the requests of an orchestration file", allow_abbrev=False)
+    launch.add_argument("file", metavar="FILE", help="YAML or JSON")
+    _limits(launch, of_all=True)
+    add_config(launch)
+    launch.add_argument("--results-dir", metavar="DIR", help="where run folders go (results)")
+    launch.add_argument("--data-dir", metavar="DIR", help="where benchmarks keep what they download (data)")
+    launch.add_argument("--run-id", metavar="ID", help="the id of every new run")
+    launch.add_argument(
+        "--reuse", action="store_true", default=None, help="continue the latest run of each request by default"
+    )
+    launch.add_argument(
+        "--no-checkpoint-resume",
+        dest="checkpoint_resume",
+        action="store_const",
+        const=False,
+        help="run agents again where only the grading is missing",
+    )
+    launch.add_argument(
+        "--auto-install-dependencies", action="store_true", help="install missing extras of trusted components first"
+    )
+    launch.add_argument("--progress", metavar="|".join(PROGRESS_MODES), help="what the terminal shows (auto)")
+    launch.add_argument("--log-level", metavar="LEVEL", help=f"least level on the terminal: {', '.join(LEVELS)} (INFO)")
+    launch.add_argument("--file-log-level", metavar="LEVEL", help="least level in log files (DEBUG)")
+    launch.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+    launch.add_argument("--dry-run", action="store_true", help="check everything and print it; create nothing")
 
 
 def _rescore(commands: Any) -> None:

@@ -39,6 +39,7 @@ class Prepared:
     redactor: Redactor
     warnings: Sequence[str]
     harness_id: str | None = None  #: what is built, where the record names another
+    namespace: str | None = None  #: the folder of its runs, where that is not the combination's
 
 
 def prepare(

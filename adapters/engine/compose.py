@@ -27,11 +27,13 @@ from .observers import PluginObservers
 from .parameters import validated
 from .parts import Components
 from .reuse import Continuation
-from .run import Run
+from .run import Run, Seat
 
 
-async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = ()) -> Components:
-    """Build and check the chosen components; still, nothing has been created.
+async def build_components(
+    prepared: Prepared, reporters: Sequence[Reporter] = (), *, answering: bool = True
+) -> Components:
+    """Build and check the chosen components, that the provider answers too; still, nothing has been created.
 
     Raises:
         UsageError: an extra is missing, the parts do not fit together, or the provider cannot work here.
@@ -50,7 +52,8 @@ async def build_components(prepared: Prepared, reporters: Sequence[Reporter] = (
     recipes = build_recipes(host, request.execution.enabled_recipes)
     components = Components(benchmark, harness, provider, model, [*reporters, *observers], recipes)
     components.check(request)
-    await provider.check()
+    if answering:
+        await provider.check()
     return components
 
 
@@ -92,7 +95,7 @@ def _levels(prepared: Prepared) -> tuple[str, ...]:
     """Return the folders of the request's runs below the results folder."""
     request = prepared.request
     model = request.model.id if request.model else None
-    namespace = run_namespace(model, request.benchmark.id, request.harness.id)
+    namespace = prepared.namespace or run_namespace(model, request.benchmark.id, request.harness.id)
     return (*run_levels(request.output.run_name), namespace)
 
 
@@ -121,8 +124,15 @@ def source_of(prepared: Prepared) -> Continues | None:
     return None if source is None else (source, Continuation)
 
 
-def make_run(prepared: Prepared, components: Components, folder: Path, continues: Continues | None = None) -> Run:
+def make_run(
+    prepared: Prepared,
+    components: Components,
+    folder: Path,
+    continues: Continues | None = None,
+    seat: Seat | None = None,
+) -> Run:
     """Return the run that will write to *folder*."""
+    source, continuation = continues or (None, Continuation)
     return Run(
         prepared.request,
         prepared.runtime,
@@ -131,7 +141,9 @@ def make_run(prepared: Prepared, components: Components, folder: Path, continues
         SystemClock(),
         prepared.redactor,
         versions(prepared, components),
-        *(continues or ()),
+        source,
+        continuation,
+        seat,
     )
 
 

@@ -17,7 +17,7 @@ from ..config.requests import Prepared
 from ..logs import run_log
 from .compose import Continues, build_components, make_run, reserve_run, source_of
 from .resources import reap
-from .run import Run
+from .run import Run, Seat
 
 log = logging.getLogger("agentcompass.engine")
 
@@ -72,10 +72,12 @@ async def evaluate(
     reporters: Sequence[Reporter] = (),
     on_ready: Callable[[Run], None] = lambda run: None,
     continues: Continues | None = None,
+    seat: Seat | None = None,
 ) -> EvaluationResult:
     """Run *prepared* to its end; *on_ready* gets the run before it starts, so that it can be stopped.
 
-    *continues* is another run and what is done with it; None for what the request says of reuse.
+    *continues* is another run and what is done with it, None for what the request says of reuse; *seat* is the place
+    in an orchestration.
 
     Raises:
         UsageError: the request cannot run; no folder has been made.
@@ -84,7 +86,7 @@ async def evaluate(
     continues = continues or source_of(prepared)
     prepared, folder = reserve_run(prepared)
     with run_log(folder, prepared.runtime.file_log_level, prepared.redactor):
-        run = make_run(prepared, components, folder, continues)
+        run = make_run(prepared, components, folder, continues, seat)
         on_ready(run)
         await _reap(prepared.request.environment.id, components.provider)
         outcome = await run.execute()

@@ -19,12 +19,18 @@ log = logging.getLogger("agentcompass.engine")
 
 
 class Pool:
-    """Works *schedule* off; *performer* makes what performs one execution."""
+    """Works *schedule* off; *performer* makes what performs one execution, *ended* is told of its end."""
 
     def __init__(
-        self, schedule: Schedule, performer: Callable[[Key, Job], AttemptPerformer], stop: StopSignal, grace: float
+        self,
+        schedule: Schedule,
+        performer: Callable[[Key, Job], AttemptPerformer],
+        stop: StopSignal,
+        grace: float,
+        ended: Callable[[Key], None] = lambda key: None,
     ) -> None:
         self._schedule, self._performer, self._stop, self._grace = schedule, performer, stop, grace
+        self._ended = ended
         self._changed = asyncio.Event()
         self._working: dict[Key, tuple[Player, asyncio.Task[None]]] = {}
 
@@ -74,6 +80,7 @@ class Pool:
     def _left(self, key: Key, step: Step) -> None:
         if self._working.pop(key, None) is not None:
             self._schedule.ended(key, step, asyncio.get_running_loop().time())
+            self._ended(key)
             self._changed.set()
 
     def _stopped(self) -> None:

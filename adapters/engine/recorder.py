@@ -31,8 +31,15 @@ class Recorder:
     """The pen of one run."""
 
     def __init__(
-        self, store: RunStore, clock: Clock, redactor: Redactor, info: RunInfo, reporters: Sequence[Reporter]
+        self,
+        store: RunStore,
+        clock: Clock,
+        redactor: Redactor,
+        info: RunInfo,
+        reporters: Sequence[Reporter],
+        orchestration: Mapping[str, Any] | None = None,
     ) -> None:
+        self._orchestration = dict(orchestration or {})
         self.store, self.clock, self.redactor, self.info = store, clock, redactor, info
         self.progress = Progress(info.run_id)
         self._reporters = list(reporters)
@@ -45,7 +52,7 @@ class Recorder:
     def emit(self, event: Event) -> None:
         """Record *event*."""
         self.progress.apply(event)
-        document = event_document(event, self.info.run_id)
+        document = event_document(event, self.info.run_id) | self._orchestration
         if event.payload and event.event != "execution_plan_resolved":  # whose payload is redacted already
             document["payload"] = self.redactor.document(document["payload"])
         if event.category:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agentcompass.core.config.sections import DEFAULT_PROVIDER_LIMIT, DEFAULT_REMOTE_OPEN_QPS
@@ -31,10 +32,10 @@ from agentcompass.ports.clock import Clock
 from agentcompass.ports.store import RunStore
 
 from ..stores.sources import Source
+from .hall import Hall
 from .parts import Components, expect
 from .perform import AttemptPerformer
 from .player import Player, StopSignal
-from .pool import Pool
 from .recorder import Recorder, iso_time
 from .resources import Resources
 from .reuse import Continuation, told
@@ -42,6 +43,16 @@ from .watchdog import watched
 
 log = logging.getLogger("agentcompass.run")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """The place of a run in an orchestration: number *index* in *hall*; *orchestration* is what its events carry."""
+
+    hall: Hall
+    index: int
+    stop: StopSignal
+    orchestration: Mapping[str, Any]
 
 
 class Run:
@@ -58,15 +69,18 @@ class Run:
         versions: Mapping[str, str],
         source: Source | None = None,
         continuation: type[Continuation] = Continuation,
+        seat: Seat | None = None,
     ) -> None:
         assert request.output.run_id is not None, "a run id is reserved before the run"
         self.request, self.runtime, self.components, self.store = request, runtime, components, store
-        self.stop = StopSignal()
+        self.stop = seat.stop if seat else StopSignal()
+        self._seat = seat
         self._parts = components.declared(request)
         document = redactor.document(request_document(request))
         contract = components.benchmark.metrics
         info = RunInfo(request.output.run_id, iso_time(clock), document, versions, contract)
-        self._recorder = Recorder(store, clock, redactor, info, components.reporters)
+        orchestration = seat.orchestration if seat else None
+        self._recorder = Recorder(store, clock, redactor, info, components.reporters, orchestration)
         self._clock = clock
         self._source, self._continuation = source, continuation
         if source is not None:
@@ -81,7 +95,7 @@ class Run:
         """Run the evaluation to its end, whatever comes, and close what it opened."""
         loop = asyncio.get_running_loop()
         timer = None
-        if self.runtime.timeout_seconds:
+        if self.runtime.timeout_seconds and self._seat is None:
             timer = loop.call_later(self.runtime.timeout_seconds, self._expire)
         script = run_evaluation(self.request, self.components.benchmark.metrics)
         log.info("%s begins: %s", self._recorder.info.run_id, self.store.paths.get("run_dir", ""))
@@ -91,6 +105,8 @@ class Run:
         finally:
             if timer is not None:
                 timer.cancel()
+            if self._seat is not None:
+                self._seat.hall.leave(self._seat.index)
             await self._recorder.close()
             await self.components.close()
         log.info(
@@ -136,7 +152,7 @@ class Run:
         await self.store.save_params(self._recorder.redactor.document(params_document(self.request)))
         execution = self.request.execution
         ledger = Ledger(
-            0,
+            self._seat.index if self._seat else 0,
             self._recorder.info.run_id,
             effect.tasks,
             execution,
@@ -146,14 +162,18 @@ class Run:
         )
         await self._continue(ledger, effect.tasks)
         resources = Resources(self.request.environment.id, self.components.provider, self.store)
-        schedule = Schedule([ledger], execution.task_concurrency, *self._limits())
 
-        def performer(key: Key, job: Job) -> AttemptPerformer:
+        def performer(schedule: Schedule, key: Key, job: Job) -> AttemptPerformer:
             return AttemptPerformer(
                 self.request, self.components, self._parts, self._recorder, resources, schedule, key, job
             )
 
-        await Pool(schedule, performer, self.stop, self.runtime.cleanup_grace_seconds).work()
+        if self._seat is not None:
+            await self._seat.hall.execute(self._seat.index, ledger, performer, self._limits())
+        else:
+            grace = self.runtime.cleanup_grace_seconds
+            hall = Hall(1, execution.task_concurrency, *self._limits(), self.stop, grace)
+            await hall.execute(0, ledger, performer, ({}, {}))
         return rx.Executed(ledger.observations, self.stop.reason, self.stop.error)
 
     async def _continue(self, ledger: Ledger, tasks: Sequence[Task]) -> None:

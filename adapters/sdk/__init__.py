@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentcompass.adapters.config.requests import Prepared as Prepared
     from agentcompass.adapters.engine.evaluate import EvaluationResult as EvaluationResult
+    from agentcompass.adapters.engine.launch import LaunchResult as LaunchResult
     from agentcompass.adapters.engine.run import Run as Run
     from agentcompass.core.errors import AgentCompassError as AgentCompassError
     from agentcompass.core.errors import PhaseFailed as PhaseFailed
@@ -30,20 +31,25 @@ if TYPE_CHECKING:
     from .api import build_run_request as build_run_request
     from .api import run_evaluation as run_evaluation
     from .api import run_request as run_request
+    from .launches import async_launch as async_launch
+    from .launches import launch as launch
 
 _HOMES = {
     "AgentCompassError": "agentcompass.core.errors",
     "Component": "agentcompass.core.model.component",
     "EvaluationResult": "agentcompass.adapters.engine.evaluate",
+    "LaunchResult": "agentcompass.adapters.engine.launch",
     "PhaseFailed": "agentcompass.core.errors",
     "Prepared": "agentcompass.adapters.config.requests",
     "Run": "agentcompass.adapters.engine.run",
     "RunFailedError": "agentcompass.core.errors",
     "SandboxError": "agentcompass.core.errors",
     "UsageError": "agentcompass.core.errors",
+    "async_launch": "agentcompass.launches",
     "async_run_evaluation": "agentcompass.api",
     "build_run_request": "agentcompass.api",
     "hookimpl": "agentcompass.ports.hookspecs",
+    "launch": "agentcompass.launches",
     "parameters": "agentcompass.core.model.component",
     "run_evaluation": "agentcompass.api",
     "run_request": "agentcompass.api",

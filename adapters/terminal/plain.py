@@ -20,10 +20,14 @@ class PlainReporter(Reporter):
 
     def on_event(self, event: Event, progress: Progress) -> None:
         """Print a line if the state changed or enough time has passed."""
+        if self._is_due(event, progress):
+            print(line(progress), file=self._stream, flush=True)
+
+    def _is_due(self, event: Event, progress: Progress) -> bool:
         if progress.status == self._status and event.timestamp - self._printed_at < EVERY_SECONDS:
-            return
+            return False
         self._status, self._printed_at = progress.status, event.timestamp
-        print(line(progress), file=self._stream, flush=True)
+        return True
 
 
 def line(progress: Progress) -> str:

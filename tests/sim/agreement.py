@@ -80,10 +80,13 @@ class Stage:
         return self
 
     def _sweep(self) -> None:
-        """End what the engine has abandoned."""
-        for task in asyncio.all_tasks(self.loop):
-            with quiet(), suppress(RuntimeError):
-                task.get_coro().close()
+        """End what the engine has abandoned; what tidies up at its end may begin something more."""
+        swept: set[asyncio.Task[Any]] = set()
+        while left := asyncio.all_tasks(self.loop) - swept:
+            swept |= left
+            for task in left:
+                with quiet(), suppress(RuntimeError):
+                    task.get_coro().close()
         self.loop.close()
 
     async def _main(self) -> None:
