@@ -81,12 +81,14 @@ class Stage:
 
     def _sweep(self) -> None:
         """End what the engine has abandoned; what tidies up at its end may begin something more."""
+        asyncio.set_event_loop(self.loop)  # where it is begun
         swept: set[asyncio.Task[Any]] = set()
         while left := asyncio.all_tasks(self.loop) - swept:
             swept |= left
             for task in left:
                 with quiet(), suppress(RuntimeError):
                     task.get_coro().close()
+        asyncio.set_event_loop(None)
         self.loop.close()
 
     async def _main(self) -> None:
