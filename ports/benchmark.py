@@ -17,10 +17,14 @@ from .harness import AttemptContext
 
 @dataclass(frozen=True, slots=True)
 class LoadedTasks:
-    """What a benchmark's data holds: its tasks, and the items that are none, so that nothing vanishes in silence."""
+    """What a benchmark's data holds: its tasks, and the items that are none, so that nothing vanishes in silence.
+
+    A run with rejected items fails at its end, unless they are *tolerated* because the user said so.
+    """
 
     tasks: Sequence[Task]
     rejected: tuple[RejectedItem, ...] = ()
+    tolerated: bool = False
 
 
 class Benchmark(Protocol):

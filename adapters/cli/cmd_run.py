@@ -68,6 +68,7 @@ def choices(args: argparse.Namespace) -> Choices:
     )
     benchmark = json_object(args.benchmark_params, "--benchmark-params")
     benchmark |= given(limit=number(args.limit, "--limit", int), sample_ids=_ids(args.sample_ids))
+    benchmark |= given(allow_invalid=args.allow_invalid)
     protocol: Any = args.model_api_protocol
     if protocol.strip().startswith("["):
         protocol = json_list(protocol, "--model-api-protocol")

@@ -32,7 +32,7 @@ def dry_run(prepared: Prepared, form: str) -> int:
         print(json.dumps(prepared.redactor.document(document), indent=2, ensure_ascii=False))
     else:
         _print(prepared, tasks, plans, loaded.rejected)
-    return 1 if loaded.rejected else 0
+    return 1 if loaded.rejected and not loaded.tolerated else 0
 
 
 def _print(prepared: Prepared, tasks: Sequence[Task], plans: dict[str, Any], rejected: Sequence[RejectedItem]) -> None:

@@ -70,6 +70,9 @@ def _run(commands: Any) -> None:
 
 def _choice_of_tasks(group: Any) -> None:
     group.add_argument("--limit", metavar="N", help="only the first N tasks")
+    group.add_argument(
+        "--allow-invalid", action="store_true", default=None, help="run the tasks that can be read, without the others"
+    )
     group.add_argument("--sample-ids", metavar="ID[,ID...]", help="only these tasks; commas, or a JSON list")
     group.add_argument("--k", metavar="N", help="attempts per task (1)")
     group.add_argument("--attempt-strategy", metavar="avg|pass", help="how attempts become a task's value (avg)")

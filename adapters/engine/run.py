@@ -145,7 +145,7 @@ class Run:
         for item in loaded.rejected:
             log.warning("no task: %s: %s", item.where, item.reason)
         self._recorder.info.reject(loaded.rejected)
-        return rx.Loaded(loaded.tasks, tuple(loaded.rejected))
+        return rx.Loaded(loaded.tasks, tuple(loaded.rejected), loaded.tolerated)
 
     async def _execute_tasks(self, effect: rx.ExecuteTasks) -> rx.Executed:
         await self.store.save_tasks([self._recorder.redactor.document(planned_document(task)) for task in effect.tasks])

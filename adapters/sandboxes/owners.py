@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from functools import cache
 
-from .process_table import born
+from .process_table import born, is_ended
 
 
 def owner() -> str:
@@ -23,7 +23,7 @@ def abandoned(name: str) -> bool:
     if machine != _machine() or not pid.isdecimal():
         return False
     if began != "0":
-        return born(int(pid)) != began
+        return born(int(pid)) != began or is_ended(int(pid))
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

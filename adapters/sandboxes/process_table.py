@@ -19,6 +19,7 @@ _VARIABLE = "AGENTCOMPASS_SANDBOX"  # what every process of a sandbox has in its
 _IN_ENVIRONMENT = re.compile(rb"(?<=\0)%s=([^\0]*)" % _VARIABLE.encode())
 _IN_WORDS = re.compile(rb"(?<=\s)%s=(\S*)" % _VARIABLE.encode())
 _KERNEL_THREAD = 0x00200000
+REAP_SECONDS = 0.2  #: that a root gets to reap the command proper, before it is killed too
 _CHASE_SECONDS = 0.1  # after which what still forks is not a few children but the machine's other work
 
 
@@ -138,6 +139,14 @@ def born(pid: int) -> str | None:
         return _stat(pid)[19]
     except (OSError, IndexError):
         return None
+
+
+def is_ended(pid: int) -> bool:
+    """Tell whether the process has ended, though its parent may not have taken note."""
+    try:
+        return _stat(pid)[0] in "ZX"
+    except (OSError, IndexError):
+        return True
 
 
 def _process(pid: int) -> Process | None:

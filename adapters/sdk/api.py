@@ -44,6 +44,7 @@ def build_run_request(
     execution_params: JsonObject | None = None,
     sample_ids: Sequence[str] | None = None,
     limit: int | None = None,
+    allow_invalid: bool | None = None,
     task_concurrency: int | None = None,
     k: int | None = None,
     attempt_strategy: str | None = None,
@@ -81,7 +82,9 @@ def _prepared(given: Mapping[str, Any]) -> Prepared:
     model_params, harness_params, environment_params = (
         given[name] or {} for name in ("model_params", "harness_params", "environment_params")
     )
-    selection = _given(limit=given["limit"], sample_ids=_listed(given["sample_ids"]))
+    selection = _given(
+        limit=given["limit"], sample_ids=_listed(given["sample_ids"]), allow_invalid=given["allow_invalid"]
+    )
     choices = Choices(
         given["benchmark"],
         given["harness"],

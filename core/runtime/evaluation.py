@@ -71,7 +71,8 @@ async def run_evaluation(request: RunRequest, contract: MetricContract) -> RunOu
         mode=request.selection.aggregation_mode,
         hierarchy=request.selection.category_hierarchy,
     )
-    return await _summarize(state, report, tasks, loaded.rejected, executed.stop, executed.error)
+    wrong = () if loaded.tolerated else loaded.rejected
+    return await _summarize(state, report, tasks, wrong, executed.stop, executed.error)
 
 
 async def _summarize(

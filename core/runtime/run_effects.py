@@ -17,6 +17,7 @@ class Loaded:
 
     tasks: Sequence[Task]
     rejected: tuple[RejectedItem, ...] = ()
+    tolerated: bool = False  #: the user knows of the rejected items
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ INWARDS = {  # ring: (the other rings it may import, what it may import from out
     "core": (frozenset(), PURE),
     "schemas": (frozenset(), PURE | {"importlib"}),
     "ports": ({"core"}, PURE | {"pluggy"}),
-    "plugins": ({"core", "ports"}, STDLIB),
+    "plugins": ({"core", "ports"}, STDLIB | {"yaml"}),
     "adapters": (
         {"core", "ports", "schemas"},
         STDLIB | {"docker", "jsonschema", "openai", "requests", "pluggy", "rich", "yaml"},

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.docker import docker_daemon, slice_image
 from support.shell_agent import ENTRY_POINTS
 from support.toys import install
+
+__all__ = ["docker_daemon", "slice_image"]
 
 #: Right if /app/answer says 42, nothing stands beside the tests, and the agent's heart has stopped.
 TEST = """#!/bin/bash
@@ -103,7 +106,6 @@ def test_an_agent_that_times_out_is_dead_before_it_is_graded(run, mode):
 
     assert {"score": 1} == attempt["metrics"]
     assert ["error"] == [issue["severity"] for issue in attempt["issues"]]
-    assert 1 <= attempt["killed_processes"]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,9 @@ def test_a_verifier_that_misbehaves_ends_in_the_right_issue(run, reward, score, 
     assert (severity, code) in [(issue["severity"], issue["code"]) for issue in attempt["issues"]]
 
 
-def test_an_agent_that_removes_the_programs_is_graded_zero_or_fails_alone(run):
-    """Without a shell nothing can be graded in place; the attempt says so, and nothing is left."""
+def test_an_agent_that_removes_the_programs_gets_no_score_for_it(run, sandbox):
+    """Where it can, nothing can be graded in place, and the attempt says so; where it cannot, it has done nothing."""
     attempt = _attempt(run("rm -rf /bin/* /usr/bin/* 2>/dev/null; true"))
 
     assert attempt["metrics"] in ({}, {"score": 0})
-    assert attempt["issues"]
+    assert bool(attempt["issues"]) is (sandbox[0] == "docker")

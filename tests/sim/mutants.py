@@ -217,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _in(
         _EVALUATION,
         "a stopped run is complete",
-        ("loaded.rejected, executed.stop, executed.error)", "loaded.rejected, None, None)"),
+        ("wrong, executed.stop, executed.error)", "wrong, None, None)"),
     ),
     _in(
         _EVALUATION,

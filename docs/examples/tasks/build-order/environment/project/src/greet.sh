@@ -1,0 +1,2 @@
+# needs: strings
+greet() { upper "$1"; }

@@ -1,0 +1,3 @@
+# needs: greet numbers
+greet "version @VERSION@"
+double 21

@@ -1,0 +1,3 @@
+# needs: zero
+# needs: strings
+double() { echo $((2 * $1 + ZERO)); }

