@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 
 _NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
 
@@ -32,5 +33,6 @@ def link_tree(source: str, target: str) -> None:
         if entry.is_dir(follow_symlinks=False):
             os.makedirs(place, exist_ok=True)
             link_tree(entry.path, place)
+            os.chmod(place, stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))  # last: it may be read-only
         else:
             link_file(entry.path, place)
