@@ -14,7 +14,7 @@ from agentcompass.core.errors import SandboxError
 from .files import clear_way
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .guard import Guard
 
@@ -39,14 +39,26 @@ class Valve:
         return self._file.write(data)
 
 
-def pack(source: str, stream: IO[bytes] | Valve, *, root: str = "root") -> list[str]:
+def _nothing(_: str) -> bool:
+    return False
+
+
+def pack(
+    source: str,
+    stream: IO[bytes] | Valve,
+    *,
+    root: str = "root",
+    leave_out: Callable[[str], bool] = _nothing,
+) -> list[str]:
     """Write the file or tree *source* to *stream* as an archive whose one root is called *root*.
 
-    Sockets, pipes and devices are left out, since they have no content to copy, and returned.
+    Sockets, pipes and devices are left out, since they have no content to copy, and returned. What *leave_out*, asked
+    with a path below *source*, says is left out as well; of a file with several links, the first that is not brings
+    the content.
     """
     left_out = []
     with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
-        for path, name in _walk(source, root):
+        for path, name in _walk(source, root, leave_out):
             member = tar.gettarinfo(path, name)
             if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
                 left_out.append(name)
@@ -58,10 +70,12 @@ def pack(source: str, stream: IO[bytes] | Valve, *, root: str = "root") -> list[
     return left_out
 
 
-def _walk(source: str, root: str) -> Iterator[tuple[str, str]]:
+def _walk(source: str, root: str, leave_out: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
     stack = [(source, root)]
     while stack:
         path, name = stack.pop()
+        if name != root and leave_out(name[len(root) + 1 :]):
+            continue
         yield path, name
         if stat.S_ISDIR(os.lstat(path).st_mode):
             stack.extend((f"{path}/{entry}", f"{name}/{entry}") for entry in sorted(os.listdir(path), reverse=True))
@@ -86,7 +100,7 @@ def unpack(stream: BinaryIO, target: str, guard: Guard | None = None) -> None:
                     continue
                 path = _inside(member.name, target)
                 if not member.isdir():
-                    _place(tar, member, path, target)
+                    _place(tar, member, path, target, guard)
                 elif _make_folder(path):
                     made.append((path, member))
     except tarfile.TarError as error:
@@ -121,12 +135,15 @@ def _make_folder(path: str) -> bool:
     return True
 
 
-def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str, target: str) -> None:
+def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str, target: str, guard: Guard | None) -> None:
     if member.issym():
         clear_way(path)
         os.symlink(member.linkname, path)
     elif member.islnk():
         first = _inside(member.linkname, target)
+        if guard is not None and not os.path.lexists(first):  # it was left out
+            guard.refuse(member, f"a link to {member.linkname!r}, which is not had")
+            return
         if not stat.S_ISREG(os.lstat(first).st_mode):
             raise SandboxError(f"archive member {member.name!r} is a link to what is no file")
         clear_way(path)
@@ -147,11 +164,12 @@ def copy(source: str, target: str, stop: Event, guard: Guard | None = None) -> N
     reader, writer = os.pipe()
     failures: list[BaseException] = []
     left_out: list[str] = []
+    excludes = guard.excludes if guard is not None else _nothing
 
     def feed() -> None:
         try:
             with open(writer, "wb") as out:
-                left_out.extend(pack(source, Valve(out, stop)))
+                left_out.extend(pack(source, Valve(out, stop), leave_out=excludes))
         except BrokenPipeError:
             pass  # the other end failed, and says why
         except BaseException as error:  # noqa: BLE001, RUF100  (raised below, in the thread that waits)

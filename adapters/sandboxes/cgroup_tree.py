@@ -6,13 +6,14 @@ import os
 import secrets
 import shlex
 import sys
+import time
 from contextlib import suppress
 from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError
 
-from .process_table import marker
+from .process_table import REAP_SECONDS, marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,10 +55,13 @@ class CgroupTree:
     """A cgroup below *parent* for the sandbox, and one below that for each command; made when first needed."""
 
     def __init__(self, parent: str, sandbox: str) -> None:
+        self.roots_reap = False
+        self._parent = parent
         self._folder = f"{parent}/agentcompass-{sandbox}"
         self._sandbox = sandbox
         self._count = 0
         self._roots: dict[str, Popen[bytes]] = {}
+        self._spared: dict[int, float] = {}  # till when
 
     def open_branch(self) -> str:
         """Make the cgroup of a command."""
@@ -83,7 +87,9 @@ class CgroupTree:
 
     def close_branch(self, branch: str) -> None:
         """Forget the root, and remove the cgroup unless background processes are in it."""
-        self._roots.pop(branch, None)
+        root = self._roots.pop(branch, None)
+        if root is not None:
+            self._spared.pop(root.pid, None)
         with suppress(OSError):  # busy
             os.rmdir(f"{self._folder}/{branch}")
 
@@ -95,10 +101,19 @@ class CgroupTree:
             return None
         pids = {root.pid for root in roots}
         pids.update(int(line) for path in _cgroups(folder) for line in _lines(f"{path}/cgroup.procs", missing_ok=True))
+        doomed = [root for root in roots if not self._spare(root, pids - {root.pid for root in roots})]
         _write(f"{folder}/cgroup.kill", "1")
-        for root in roots:
+        for root in doomed:
             root.send_signal(SIGKILL)
         return pids
+
+    def _spare(self, root: Popen[bytes], others: set[int]) -> bool:
+        """Take *root* out of the cgroup for a while if there are *others* for it to reap; tell whether it is out."""
+        if self.roots_reap and others and root.pid not in self._spared:
+            self._spared[root.pid] = time.monotonic() + REAP_SECONDS
+            with suppress(OSError):
+                _write(f"{self._parent}/cgroup.procs", str(root.pid))
+        return time.monotonic() < self._spared.get(root.pid, 0.0)
 
     def sweep(self) -> None:
         """Remove the cgroups of commands that have ended."""

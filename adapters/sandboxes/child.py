@@ -9,10 +9,10 @@ import sys
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
 
+from .capture import Capture
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from .capture import Capture
 
 _CHUNK = 64 * 1024
 _PIPE_CAPACITY = 1024 * 1024  # the most that an unprivileged process can leave waiting in a pipe
@@ -94,6 +94,7 @@ class InputPipe:
 class Child:
     """A running command, leader of its own session.
 
+    *stdin* may be a file, and *out* too: the command gets them as they are, and they are closed here once it has them.
     Starting is one synchronous step, so that there is no moment in which a cancellation could lose the process.
     `exited` holds the exit code as the port counts it; `done` is set when the pipes have ended too.
     """
@@ -104,8 +105,8 @@ class Child:
         *,
         cwd: str,
         env: Mapping[str, str],
-        stdin: bytes | None,
-        out: Capture,
+        stdin: bytes | IO[bytes] | None,
+        out: Capture | IO[bytes],
         err: Capture,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -116,15 +117,17 @@ class Child:
             bufsize=0,
             cwd=cwd,
             env=env,
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE if isinstance(stdin, bytes) else stdin,
+            stdout=subprocess.PIPE if isinstance(out, Capture) else out,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self._outputs = (OutputPipe(self.process.stdout, out), OutputPipe(self.process.stderr, err))
-        self._input = None if self.process.stdin is None else InputPipe(self.process.stdin, stdin or b"")
+        pipes = ((self.process.stdout, out), (self.process.stderr, err))
+        self._outputs = [OutputPipe(pipe, to) for pipe, to in pipes if pipe is not None and isinstance(to, Capture)]
+        self._input = InputPipe(self.process.stdin, stdin) if self.process.stdin and isinstance(stdin, bytes) else None
+        for end in (stdin, out):
+            if end is not None and not isinstance(end, bytes | Capture):
+                end.close()
         self._watch()
         self._parts: tuple[asyncio.Future[Any], ...] = (self.exited, *(pipe.ended for pipe in self._outputs))
         for part in self._parts:

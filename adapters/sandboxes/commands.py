@@ -15,6 +15,7 @@ from .waiting import to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import IO
 
     from .capture import Capture
 
@@ -47,9 +48,9 @@ class Commands:
         *,
         cwd: str,
         env: Mapping[str, str],
-        stdin: bytes | None,
+        stdin: bytes | IO[bytes] | None,
         timeout: float | None,
-        out: Capture,
+        out: Capture | IO[bytes],
         err: Capture,
     ) -> int | None:
         """Run a command and return its exit code, None when it was killed at *timeout*."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.core.network_rules import is_refused_by_name, permits
@@ -16,18 +16,17 @@ from agentcompass.core.network_rules import is_refused_by_name, permits
 from .egress_request import Request, chunk_size, parse
 from .waiting import in_own_thread
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  #: gives the addresses of a name
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]] if TYPE_CHECKING else object  #: the addresses of a name
-
-_HEAD_LIMIT = 64 * 1024  # bytes of a head; also what is read ahead of a slow receiver (twice that)
-_CHUNK = 64 * 1024
+_HEAD_LIMIT = 32 * 1024  # bytes of a head; also (twice that) what is read ahead of a slow receiver
+_CHUNK = 32 * 1024
 _CONNECTIONS = 512  # at once; each takes two of this process's open files
+_BACKLOG = 256  # connections that wait to be taken
 _LOOKUPS = 16  # at once; each takes a thread
 _REMEMBERED = 100  # refusals kept as evidence
+_ADDRESSES = 8  # of a name, that are tried
 _LISTED = 20  # entries of a list that a refusal shows
-_LINGER_SECONDS = 2.0  # for the client to take a refusal while it still sends
+_LINGER_SECONDS = 2.0  # for the client to take an answer while it still sends
 _REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 _REASONS |= {502: "Bad Gateway", 503: "Service Unavailable"}
 
@@ -100,10 +99,11 @@ class EgressProxy:
         self._flows: set[_Flow] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._closed = False
 
     async def start(self, sock: socket.socket) -> None:
         """Serve *sock*, which listens, until `close`."""
-        self._server = await asyncio.start_server(self._accept, sock=sock, limit=_HEAD_LIMIT)
+        self._server = await asyncio.start_server(self._accept, sock=sock, limit=_HEAD_LIMIT, backlog=_BACKLOG)
 
     @property
     def policy(self) -> NetworkPolicy:
@@ -119,6 +119,7 @@ class EgressProxy:
 
     async def close(self) -> None:
         """Stop listening and cut every connection; closing again does nothing."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -127,6 +128,9 @@ class EgressProxy:
             await asyncio.wait(self._tasks)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed:  # it was on its way already
+            writer.transport.abort()
+            return
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -143,7 +147,7 @@ class EgressProxy:
             except _Refusal as refusal:
                 await _answer(writer, reader, refusal.status, str(refusal))
             whole = True
-        except* (OSError, EOFError, ValueError):  # an end is gone, or broke off
+        except* (OSError, EOFError, ValueError, asyncio.LimitOverrunError):  # an end is gone, or broke off
             pass
         finally:
             self._flows.discard(flow)
@@ -186,12 +190,13 @@ class EgressProxy:
             sending = both.create_task(upwards)
             await _pump(server_reader, flow.client)
             if not request.is_tunnel:  # the answer is complete, whatever the client still sends
+                await asyncio.wait({sending}, timeout=_LINGER_SECONDS)
                 sending.cancel()
 
     async def _connect(self, flow: _Flow) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         flow.addresses = await self._addresses(flow.host, flow.port)
         failure = "its name leads to no address"
-        for address in self._permitted(flow):
+        for address in self._permitted(flow)[:_ADDRESSES]:
             try:
                 async with asyncio.timeout(self._connect_seconds):
                     reader, writer = await asyncio.open_connection(address, flow.port, limit=_HEAD_LIMIT)
@@ -257,8 +262,10 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def _body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None) -> None:
     """Pass on the body of one request and nothing of what follows: a second one could name another host."""
     if length is None:
-        while size := await _chunk_head(reader, writer):
-            await _exactly(reader, writer, size + 2)
+        while size := chunk_size(await _line(reader, writer)):
+            await _exactly(reader, writer, size)
+            if await _line(reader, writer) != b"\r\n":
+                raise ValueError("a broken chunk")
         while await _line(reader, writer) != b"\r\n":  # the trailers
             pass
     else:
@@ -266,10 +273,6 @@ async def _body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, leng
     while await reader.read(_CHUNK):  # dropped
         pass
     writer.write_eof()
-
-
-async def _chunk_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-    return chunk_size(await _line(reader, writer))
 
 
 async def _line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

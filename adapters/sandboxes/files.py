@@ -35,6 +35,11 @@ def exists(path: str) -> bool:
     return os.path.exists(path)
 
 
+def is_folder(path: str) -> bool:
+    """Tell whether *path* leads to a folder."""
+    return os.path.isdir(path)
+
+
 @contextmanager
 def sandbox_errors(doing: str) -> Iterator[None]:
     """Turn an `OSError` into a `SandboxError` that says what was being done."""

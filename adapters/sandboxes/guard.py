@@ -39,18 +39,27 @@ class Guard:
         Raises:
             TransferLimitError: it is one too many, or too large.
         """
-        path = "/".join(part for part in member.name.split("/") if part not in ("", "."))
-        below = path.partition("/")[2]
+        below = _path(member).partition("/")[2]
         if self._excluded(below):
             return False
         if self._limits is not None:
             reason = _unsafe(member, below)
             if reason:
                 self._drop(below)
-                self.refused.append(f"{below or path}: {reason}")
+                self.refuse(member, reason)
                 return False
             self._count(member)
         return True
+
+    def refuse(self, member: tarfile.TarInfo, reason: str) -> None:
+        """Note that *member* is left out, and why."""
+        path = _path(member)
+        self.refused.append(f"{path.partition('/')[2] or path}: {reason}")
+
+    def excludes(self, below: str) -> bool:
+        """Tell whether the path *below* the root is excluded by itself; what lies in such a folder is too."""
+        name = posixpath.basename(below)
+        return any(fnmatchcase(below, glob) or fnmatchcase(name, glob) for glob in self._exclude)
 
     def tell_special(self, names: Sequence[str]) -> None:
         """Take note of members that were no files, and never came."""
@@ -60,11 +69,7 @@ class Guard:
     def _excluded(self, below: str) -> bool:
         if not below:
             return False
-        parent = posixpath.dirname(below)
-        name = posixpath.basename(below)
-        hit = parent in self._dropped or any(
-            fnmatchcase(below, glob) or fnmatchcase(name, glob) for glob in self._exclude
-        )
+        hit = posixpath.dirname(below) in self._dropped or self.excludes(below)
         if hit:
             self._drop(below)
         return hit
@@ -81,6 +86,10 @@ class Guard:
             raise TransferLimitError("max_files", f"there are more than {self._limits.max_files} files")
         if self.bytes > self._limits.max_bytes:
             raise TransferLimitError("max_bytes", f"there are more than {self._limits.max_bytes} bytes")
+
+
+def _path(member: tarfile.TarInfo) -> str:
+    return "/".join(part for part in member.name.split("/") if part not in ("", "."))
 
 
 def _unsafe(member: tarfile.TarInfo, below: str) -> str | None:

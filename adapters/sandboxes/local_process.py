@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
-import secrets
-import tempfile
 from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError, UsageError
 from agentcompass.core.model.environment import Capabilities, EnvironmentSpec
 from agentcompass.ports.environment import unrecorded
 
+from . import local_leftovers
 from .files import remove_skeleton
 from .local_session import LocalSession
 from .process_tree import ProcessTree, TreeMaker, choose_tree
-from .refusals import require_names, require_possible
+from .refusals import require_possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agentcompass.core.model.environment import Leftover
     from agentcompass.ports.environment import Record
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")  # of our environment; everything else may be a key
@@ -34,10 +35,10 @@ class HostProcessProvider:
     process can. Each sandbox has a working folder, HOME and TMPDIR of its own (removed at its end) and an environment
     without this machine's keys; and all of its processes are found and killed.
 
-    *root* is where private folders are made (else the folder for temporary files). *env* is set in every sandbox,
-    and the variables *inherit* of this process are let through to it. *memory_mb* bounds the address space of a
-    process, *file_mb* the size of a file that it writes, *open_files* their number; core dumps are always off.
-    *make_tree* overrides the choice of how processes are found.
+    *root* is where private folders are made (else the folder for temporary files). The variables *inherit* of this
+    process are let through to every sandbox. *memory_mb* bounds the address space of a process, *file_mb* the size of
+    a file that it writes, *open_files* their number; core dumps are always off. *make_tree* overrides the choice of
+    how processes are found.
     """
 
     capabilities = Capabilities()
@@ -46,7 +47,6 @@ class HostProcessProvider:
         self,
         *,
         root: str | None = None,
-        env: Mapping[str, str] | None = None,
         inherit: Sequence[str] = (),
         memory_mb: int | None = None,
         file_mb: int | None = None,
@@ -54,8 +54,6 @@ class HostProcessProvider:
         make_tree: TreeMaker | None = None,
     ) -> None:
         self._root = root
-        self._env = dict(env or {})
-        require_names(self._env)
         self._inherited = (*_INHERITED, *inherit)
         self._limits = _limits(memory_mb, file_mb, open_files)
         self._make_tree = make_tree
@@ -63,23 +61,36 @@ class HostProcessProvider:
     async def open(self, spec: EnvironmentSpec, record: Record = unrecorded) -> LocalSession:
         """Decide where everything will be; the first use makes the private folder, the first command what it needs."""
         require_possible(spec)
-        name = secrets.token_hex(8)
-        private = self._place(name)
+        name = local_leftovers.new_id()
+        private = local_leftovers.place(self._root, name)
+
+        def make() -> None:
+            record({"id": name, "folder": private})
+            self._make(private, spec.workdir, spec.labels)
+
         return LocalSession(
             private=private,
             folders=_FOLDERS,
             workdir=_workdir(private, spec.workdir),
-            variables={**self._variables(private), **self._env, **spec.env},
+            variables={**self._variables(private), **spec.env},
             limits=self._limits,
-            make=lambda: self._make(private, spec.workdir),
+            make=make,
             plant=lambda: self._plant(private, name),
         )
+
+    async def leftovers(self) -> Sequence[Leftover]:
+        """Return the private folders that there are."""
+        return await asyncio.to_thread(local_leftovers.find, "host_process", self._root)
+
+    async def release(self, recorded: Mapping[str, str]) -> None:
+        """Kill what bears the mark of the sandbox, and remove its folder."""
+        await local_leftovers.release(self._root, recorded)
 
     async def check(self) -> str:
         """Say which isolation holds here."""
         try:
-            probe = self._place(secrets.token_hex(8))
-            self._make(probe, None)
+            probe = local_leftovers.place(self._root, local_leftovers.new_id())
+            self._make(probe, None, {})
             remove_skeleton(probe, _FOLDERS)
         except SandboxError as error:
             raise UsageError("root", str(error), "name a folder in which folders can be made") from error
@@ -98,20 +109,18 @@ class HostProcessProvider:
             self._make_tree = choose_tree()[0]
         return self._make_tree(name)
 
-    def _place(self, name: str) -> str:
-        return os.path.join(os.path.realpath(self._root or tempfile.gettempdir()), f"agentcompass-{name}")
-
-    def _make(self, private: str, workdir: str | None) -> None:
+    def _make(self, private: str, workdir: str | None, labels: Mapping[str, str]) -> None:
         """Make the private folder with its working folder."""
         root = os.path.dirname(private)
         try:
             os.makedirs(root, exist_ok=True)
             os.mkdir(private, 0o700)
+            local_leftovers.write_labels(private, labels)
             os.mkdir(f"{private}/work")
             if workdir is not None and not os.path.isabs(workdir):
                 os.makedirs(f"{private}/work/{workdir}", exist_ok=True)
         except OSError as error:
-            remove_skeleton(private, _FOLDERS)
+            local_leftovers.remove_unused(private, _FOLDERS)
             raise SandboxError(f"host_process cannot make folders in {root}: {error.strerror}") from error
 
     def _variables(self, private: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from .archive import Stopped, copy
 from .capture import Capture
 from .commands import Commands
 from .guard import Guard
+from .local_leftovers import remove_unused
 from .refusals import require_names, require_own_user, require_public
 from .waiting import to_the_end
 
@@ -56,6 +57,7 @@ class LocalSession:
         self._workdir = workdir
         self._variables = variables
         self._make, self._made = make, False
+        self._making: asyncio.Future[None] | None = None
         self._commands = Commands(plant, limits)
         self._jobs: dict[asyncio.Task[Any], Event] = {}
         self._closed = False
@@ -83,6 +85,7 @@ class LocalSession:
         self._require_open()
         require_own_user(user)
         require_names(env or {})
+        await self._ready()
         began = time.monotonic()
         with _output_file(stdout_file) as file:
             out, err = Capture(output_limit, file), Capture(output_limit)
@@ -138,12 +141,14 @@ class LocalSession:
     async def close(self) -> None:
         """Kill what runs and remove the private folder."""
         self._closed = True
+        if self._making is not None:
+            await asyncio.wait({self._making})
         if self._released:
             return
         if not self._made:
             self._released = True
             return
-        if not (self._commands.used or self._jobs) and files.remove_skeleton(self._private, self._folders):
+        if not (self._commands.used or self._jobs) and remove_unused(self._private, self._folders):
             self._released = True
             return
         if self._closing is None:
@@ -174,7 +179,7 @@ class LocalSession:
 
     async def _job(self, doing: str, work: Callable[[], T], stop: Event | None = None) -> T:
         """Call *work* in a thread, which neither a cancellation nor closing leaves behind."""
-        self._require_open()
+        await self._ready()
         stop = stop or Event()
         task = asyncio.ensure_future(asyncio.to_thread(work))
         self._jobs[task] = stop
@@ -187,13 +192,23 @@ class LocalSession:
             raise UsageError("path", f"{path!r} holds a null byte", "leave it out")
         return os.path.join(self._workdir, path).rstrip("/") or "/"
 
+    async def _ready(self) -> None:
+        """Make the private folder at the first use, in a thread: that is recorded on a disk."""
+        self._require_open()
+        if not self._made:
+            if self._making is None:
+                self._making = asyncio.ensure_future(asyncio.to_thread(self._make))
+                self._making.add_done_callback(self._note_made)
+            await to_the_end(self._making)
+            self._require_open()
+
+    def _note_made(self, making: asyncio.Future[None]) -> None:
+        self._made = not making.cancelled() and making.exception() is None
+        self._making = None  # after a failure, the next use tries again
+
     def _require_open(self) -> None:
-        """Refuse a closed sandbox, and make the private folder of one that nothing has used yet."""
         if self._closed:
             raise SandboxError("the sandbox is closed")
-        if not self._made:
-            self._make()
-            self._made = True
 
 
 @contextmanager

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 class ProcessTree(Protocol):
-    """The processes of one sandbox, in a branch for each command."""
+    """The processes of one sandbox, in a branch for each command.
+
+    *roots_reap*: the root of a branch only waits for the command proper, which nobody else would reap; so it is left
+    alone for `REAP_SECONDS` while the rest is killed.
+    """
+
+    roots_reap: bool
 
     def open_branch(self) -> str:
         """Make a branch for a command that is about to start, and return its name."""

@@ -6,12 +6,13 @@ What escapes: a process that has cleared its environment, made a session of its 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from functools import partial
-from signal import SIGKILL, SIGSTOP, Signals
+from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
 from typing import TYPE_CHECKING
 
-from .process_table import Census, Process, born, marker
+from .process_table import REAP_SECONDS, Census, Process, born, marker
 from .waiting import in_own_thread
 
 if TYPE_CHECKING:
@@ -25,9 +26,11 @@ class ScanTree:
     """A sandbox whose processes a *census* shows: they are stopped first, so that none can fork away, then killed."""
 
     def __init__(self, sandbox: str, census: Census) -> None:
+        self.roots_reap = False
         self._sandbox = sandbox
         self._census = census
         self._count = 0
+        self._spared: dict[int, float] = {}  # till when
         self._leaders: dict[str, int] = {}
         self._closed: set[str] = set()
 
@@ -50,6 +53,7 @@ class ScanTree:
 
     def close_branch(self, branch: str) -> None:
         """Forget the session if nobody is in it: once free, its number can become somebody else's."""
+        self._spared.pop(self._leaders.get(branch, 0), None)
         try:
             os.killpg(self._leaders[branch], 0)
         except (KeyError, ProcessLookupError):
@@ -81,8 +85,16 @@ class ScanTree:
             if blank == (1 if hunt.caught else 2):  # that nothing is left is believed at the second look only
                 break
         for process in hunt.caught.values():
-            _signal(process, SIGKILL)
+            _signal(process, SIGCONT if self._spares(process.pid, hunt.caught, leaders) else SIGKILL)
         return set(hunt.caught) or None
+
+    def _spares(self, pid: int, caught: Collection[int], leaders: Collection[int]) -> bool:
+        """Tell whether *pid* is a root that may live on for a while, to reap what is killed now."""
+        if not self.roots_reap or pid not in leaders:
+            return False
+        if pid not in self._spared and any(other not in leaders for other in caught):
+            self._spared[pid] = time.monotonic() + REAP_SECONDS
+        return time.monotonic() < self._spared.get(pid, 0.0)
 
 
 class Hunt:

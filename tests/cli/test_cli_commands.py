@@ -89,7 +89,7 @@ def test_the_effective_configuration_is_shown(call, monkeypatch):
     monkeypatch.setenv("TOY_SECRET_KEY", "very-secret-value")
     Path("one.yaml").write_text(
         "execution: {max_retries: 2, attempts: {k: 3}}\nruntime: {provider_limits: {host_process: 4}}\n"
-        "environments: {host_process: {env: {TOY_TOKEN: very-secret-value, LANG: C}}}\n"
+        "environments: {host_process: {env_variables: {TOY_TOKEN: very-secret-value, LANG: C}}}\n"
     )
     Path("two.json").write_text('{"execution": {"max_retries": 5}, "runtime": {"provider_limits": {"other": 1}}}')
     status, text, _ = call("config", "show", "--config", "one.yaml", "--config", "two.json")

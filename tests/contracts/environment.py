@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 
 import pytest
 
 from agentcompass.core.errors import SandboxError, UsageError
-from agentcompass.core.model.environment import EnvironmentSpec
+from agentcompass.core.model.environment import EnvironmentSpec, Leftover
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.ports.environment import EnvironmentProvider
 
 from .environment_commands import CommandContract, KillContract
 from .environment_files import FileContract
 from .environment_tools import alive, beat, opened, run, until
+
+
+async def listed(provider: EnvironmentProvider, ids: Collection[str]) -> list[Leftover]:
+    """Return the leftovers with one of *ids*: others may be at work where *provider* looks."""
+    return [leftover for leftover in await provider.leftovers() if leftover.id in ids]
 
 
 class LifeContract:
@@ -142,5 +148,85 @@ class LifeContract:
         assert [] == self.leftovers(provider)
 
 
-class EnvironmentContract(CommandContract, KillContract, FileContract, LifeContract):
+class RecordContract:
+    """How sandboxes are recorded before they exist, found when nobody has closed them, and removed."""
+
+    def leftovers(self, provider: EnvironmentProvider) -> list[str]:
+        """Name the processes and other things that closed sandboxes of *provider* have left."""
+        return []
+
+    def test_nothing_is_made_before_it_is_recorded(self, provider: EnvironmentProvider) -> None:
+        """While the record is written there is nothing yet; and if it cannot be written, there is nothing ever."""
+        seen: list[list[str]] = []
+
+        def refuse(_: Mapping[str, str]) -> None:
+            seen.append(self.leftovers(provider))
+            raise OSError("the disk is full")
+
+        async def main() -> None:
+            with pytest.raises((OSError, SandboxError), match="the disk is full"):
+                env = await provider.open(EnvironmentSpec(), refuse)
+                try:
+                    await env.exec("true")
+                finally:
+                    await env.close()
+
+        run(main())
+        assert [[]] == seen
+        assert [] == self.leftovers(provider)
+
+    def test_open_sandboxes_are_listed_until_they_are_closed(self, provider: EnvironmentProvider) -> None:
+        """By the id that was recorded, with the labels of the spec and the owner, who is alive: this process."""
+        recorded: list[str] = []
+
+        async def main() -> None:
+            labels = {"run": "r-1", "task": "t 1/ä", "attempt": "1"}
+            env = await provider.open(EnvironmentSpec(labels=labels), lambda facts: recorded.append(facts["id"]))
+            await env.exec("true")
+            found = await listed(provider, recorded)
+
+            assert found
+            assert {(False, False)} == {(one.abandoned, one.kept) for one in found}
+            assert any(labels.items() <= one.labels.items() for one in found)
+            assert all(one.what and one.provider and one.owner for one in found)
+            await env.close()
+            assert [] == await listed(provider, recorded)
+
+        run(main())
+        assert len(recorded) == len(set(recorded)) >= 1
+        assert [] == self.leftovers(provider)
+
+    def test_the_label_kept_is_seen(self, provider: EnvironmentProvider) -> None:
+        """A sandbox that is to stay is listed as such; closing it removes it nevertheless."""
+        recorded: list[str] = []
+
+        async def main() -> None:
+            spec = EnvironmentSpec(labels={"kept": "true"})
+            env = await provider.open(spec, lambda facts: recorded.append(facts["id"]))
+            await env.exec("true")
+            assert any(one.kept for one in await listed(provider, recorded))
+            await env.close()
+            assert [] == await listed(provider, recorded)
+
+        run(main())
+
+    @pytest.mark.parametrize("known_by", ["record", "id"])
+    def test_release_removes_what_is_there(self, provider: EnvironmentProvider, known_by: str) -> None:
+        """With its processes, by what was recorded or by its id alone; what is gone already is no error."""
+        recorded: list[Mapping[str, str]] = []
+
+        async def main() -> None:
+            env = await provider.open(EnvironmentSpec(), lambda facts: recorded.append(dict(facts)))
+            await env.exec("sleep 60 & setsid sleep 60 & touch file")
+            for facts in recorded * 2:
+                await provider.release(facts if known_by == "record" else {"id": facts["id"]})
+            assert [] == await listed(provider, [facts["id"] for facts in recorded])
+            await env.close()
+
+        run(main())
+        assert recorded
+        assert [] == self.leftovers(provider)
+
+
+class EnvironmentContract(CommandContract, KillContract, FileContract, RecordContract, LifeContract):
     """What every sandbox does."""

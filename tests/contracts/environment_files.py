@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agentcompass.core.errors import TransferLimitError
+from agentcompass.core.model.environment import TransferLimits
 from agentcompass.ports.environment import Environment
 
 from .environment_tools import in_sandbox
@@ -154,3 +156,61 @@ class FileContract:
         listed = await env.exec("ls -A; ls kept")
 
         assert b"kept\nf\n" == listed.stdout
+
+    @in_sandbox
+    async def test_what_is_excluded_stays_there(self, env: Environment, tmp_path: Path) -> None:
+        """By its name anywhere, or by its path; a folder with all that is in it."""
+        await env.exec(
+            "mkdir -p t/sub/deep/er t/node_modules/x t/other/deep; touch t/keep t/a.pyc t/sub/b.pyc t/sub/keep "
+            "t/sub/deep/er/z t/node_modules/x/y t/other/deep/kept"
+        )
+        left_out = await env.download("t", str(tmp_path / "back"), exclude=["*.pyc", "node_modules", "sub/deep"])
+
+        assert ["keep", "other", "other/deep", "other/deep/kept", "sub", "sub/keep"] == list(tree_of(tmp_path / "back"))
+        assert [] == list(left_out)
+
+    @in_sandbox
+    async def test_hard_link_to_what_is_excluded_breaks_nothing(self, env: Environment, tmp_path: Path) -> None:
+        """The other name of an excluded file is had, or named as left out; and the rest comes."""
+        await env.exec("mkdir t; echo inside >t/a.skip; ln t/a.skip t/b; echo more >t/c; ln t/c t/d")
+        left_out = await env.download("t", str(tmp_path / "back"), exclude=["*.skip"])
+        found = tree_of(tmp_path / "back")
+
+        assert {"c", "d"} <= set(found) <= {"b", "c", "d"}
+        assert (b"more\n", b"more\n") == (found["c"][2], found["d"][2])
+        assert ("b" in found and found["b"][2] == b"inside\n") or any("b: " in line for line in left_out)
+
+    @in_sandbox
+    async def test_a_copy_with_limits_keeps_them(self, env: Environment, tmp_path: Path) -> None:
+        """Too many files, or too many bytes, end it with an error that names the limit; what fits comes whole."""
+        await env.exec(
+            "mkdir many large; for i in 1 2 3 4 5 6; do echo >many/$i; done; head -c 300000 /dev/zero >large/f"
+        )
+        with pytest.raises(TransferLimitError, match="more than 4 files"):
+            await env.download("many", str(tmp_path / "a"), limits=TransferLimits(max_files=4))
+        with pytest.raises(TransferLimitError, match="more than"):
+            await env.download("large", str(tmp_path / "b"), limits=TransferLimits(max_bytes=104_858))
+        await env.download("many", str(tmp_path / "c"), limits=TransferLimits(max_files=7, max_bytes=100_000))
+
+        assert 6 == len(list((tmp_path / "c").iterdir()))
+
+    @in_sandbox
+    async def test_excluded_files_count_for_no_limit(self, env: Environment, tmp_path: Path) -> None:
+        """What stays there costs nothing."""
+        await env.exec("mkdir -p t/skip; for f in skip/f f.skip; do head -c 300000 /dev/zero >t/$f; done; echo >t/k")
+        await env.download("t", str(tmp_path / "t"), exclude=["skip", "*.skip"], limits=TransferLimits(20_000, 3))
+
+        assert ["k"] == list(tree_of(tmp_path / "t"))
+
+    @in_sandbox
+    async def test_a_copy_with_limits_is_distrustful(self, env: Environment, tmp_path: Path) -> None:
+        """Pipes, and links that lead out of the tree, are left out and named; links within it are kept."""
+        await env.exec(
+            "mkdir -p t/sub; cd t; echo x >file; mkfifo pipe; ln -s /etc/passwd absolute; ln -s ../../etc sub/parent; "
+            "ln -s ../file sub/inner; ln -s .. up; ln -s file link; mknod device c 1 3 2>/dev/null || true"
+        )
+        left_out = await env.download("t", str(tmp_path / "back"), limits=TransferLimits())
+        named = {line.partition(":")[0] for line in left_out}
+
+        assert ["file", "link", "sub", "sub/inner"] == list(tree_of(tmp_path / "back"))
+        assert {"pipe", "absolute", "sub/parent", "up"} == named - {"device"}

@@ -10,7 +10,10 @@ from support.keeper import ENTRY_POINTS
 from support.toys import install
 
 ANSWER = [{"source": "out", "destination": "kept/out"}]
-SCRIPT = "mkdir -p out/sub; echo 42 >out/answer; echo x >out/sub/x.tmp; ln -s answer out/link; chmod 640 out/answer; chmod 777 out/sub"
+SCRIPT = (
+    "mkdir -p out/sub; echo 42 >out/answer; echo x >out/sub/x.tmp; ln -s answer out/link; "
+    "chmod 640 out/answer; chmod 777 out/sub"
+)
 
 
 @pytest.fixture

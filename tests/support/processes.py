@@ -20,7 +20,7 @@ class Mark:
     @property
     def option(self) -> tuple[str, str]:
         """The option that puts the mark into every command of ``host_process``."""
-        return ("--env-params", json.dumps({"env": {"TEST_MARK": self.value}}))
+        return ("--env-params", json.dumps({"env_variables": {"TEST_MARK": self.value}}))
 
     def alive(self) -> list[int]:
         """Return the ids of living processes that carry the mark."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agentcompass.adapters.sandboxes.bubblewrap import BubblewrapProvider
 from agentcompass.adapters.sandboxes.cgroup_tree import own_cgroup
 
 pytest.register_assert_rewrite("contracts")
@@ -33,6 +35,27 @@ def traces(root: Path) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
+def marked(root: Path) -> Callable[[], list[str]]:
+    """Name the processes that bear the mark of a sandbox whose folder is or was below *root*, and what lies in it."""
+    known: set[bytes] = set()
+
+    def look() -> list[str]:
+        known.update(os.fsencode(path.name.removeprefix("agentcompass-")) for path in root.iterdir())
+        return [*(found for name in known for found in _processes_of(name)), *map(str, root.iterdir())]
+
+    return look
+
+
+@pytest.fixture
+def bubblewrap(root: Path) -> BubblewrapProvider:
+    """Give a provider with sandboxes below *root*, where bwrap is installed."""
+    if shutil.which("bwrap") is None:
+        assert not os.environ.get("CI"), "CI has bwrap"
+        pytest.skip("bwrap is not installed here")
+    return BubblewrapProvider(root=str(root))
+
+
+@pytest.fixture
 def cgroup() -> Iterator[Path]:
     """A cgroup for the cgroups of one test."""
     parent = own_cgroup()
@@ -44,7 +67,7 @@ def cgroup() -> Iterator[Path]:
     folder.rmdir()
 
 
-def _processes_of(root: Path) -> list[str]:
+def _processes_of(root: Path | bytes) -> list[str]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

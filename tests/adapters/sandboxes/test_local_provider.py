@@ -35,14 +35,14 @@ def test_environment_is_an_allow_list(root: Path, monkeypatch: pytest.MonkeyPatc
     """Only a handful of this process's variables get in, and those that the user names."""
     for name in ("LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "PROXY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, f"the {name}")
-    provider = HostProcessProvider(root=str(root), env={"OWN": "a", "BOTH": "a"}, inherit=["PROXY", "NOT_THERE"])
+    provider = HostProcessProvider(root=str(root), inherit=["PROXY", "NOT_THERE"])
 
     async def main() -> set[str]:
-        async with opened(provider, env={"BOTH": "b"}) as env:
-            assert b"ab" == (await env.exec("printf %s $OWN$BOTH")).stdout
+        async with opened(provider, env={"OWN": "b"}) as env:
+            assert b"b" == (await env.exec("printf %s $OWN")).stdout
             return {line.partition("=")[0] for line in (await env.exec(["env"])).stdout.decode().splitlines()}
 
-    ours = {"PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR", "PROXY", "OWN", "BOTH", "AGENTCOMPASS_SANDBOX"}
+    ours = {"PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR", "PROXY", "OWN", "AGENTCOMPASS_SANDBOX"}
     assert ours == run(main()) - {"PWD", "OLDPWD", "SHLVL", "_"}  # the shell's
 
 
@@ -57,8 +57,6 @@ def test_unusable_variable_names_are_refused(root: Path) -> None:
             with pytest.raises(UsageError, match="1x"):
                 await env.exec("true", env={"1x": "1"})
 
-    with pytest.raises(UsageError, match="a=b"):
-        HostProcessProvider(env={"a=b": "1"})
     run(main())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -233,3 +234,50 @@ def test_cancelling_stops_a_copy(root: Path, tmp_path: Path) -> None:
             assert size < 20_000_000_000
 
     run(main())
+
+
+def test_what_a_killed_owner_leaves_is_released(root: Path, traces: Callable[[], list[str]]) -> None:
+    """Its folder and its processes are there, listed as abandoned, and go; an unused sandbox has left nothing."""
+    script = (
+        "import asyncio, sys\n"
+        "from agentcompass.adapters.sandboxes.local_process import HostProcessProvider\n"
+        "from agentcompass.core.model.environment import EnvironmentSpec\n"
+        "async def main():\n"
+        "    provider = HostProcessProvider(root=sys.argv[1])\n"
+        "    unused = await provider.open(EnvironmentSpec())\n"
+        "    env = await provider.open(EnvironmentSpec(labels={'run': 'r', 'kept': 'true'}))\n"
+        "    await env.exec('setsid sleep 60 & touch file')\n"
+        "    print('ready', flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", script, str(root)], stdout=subprocess.PIPE)
+    assert owner.stdout is not None
+    owner.stdout.readline()
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+
+    async def main() -> None:
+        provider = HostProcessProvider(root=str(root))
+        (left,) = await provider.leftovers()
+        assert (True, True, "r") == (left.abandoned, left.kept, left.labels["run"])
+        assert 2 == len(traces())
+        await provider.release({"id": left.id})
+        assert [] == list(await provider.leftovers())
+
+    run(main())
+    assert [] == traces()
+
+
+def test_release_touches_nothing_but_sandboxes(root: Path, tmp_path: Path) -> None:
+    """A record that names another folder is refused, and folders with other names are not listed."""
+    (tmp_path / "precious").mkdir()
+    (root / "agentcompass-other").mkdir()
+    provider = HostProcessProvider(root=str(root))
+    for facts in ({"id": "x", "folder": str(tmp_path / "precious")}, {"id": "../x"}, {"id": "other"}, {}):
+        with pytest.raises(SandboxError, match="no folder of a sandbox"):
+            run(provider.release(facts))
+
+    assert [] == list(run(provider.leftovers()))
+    assert (tmp_path / "precious").exists()
