@@ -110,7 +110,7 @@ def test_options_in_the_readme_exist():
     text = (ROOT / "README.md").read_text("utf-8").replace("\\\n", " ")
     commands = re.findall(r"^\.venv/bin/agentcompass (.*)$", text, re.MULTILINE)
 
-    assert 2 == len(commands)
+    assert 3 == len(commands)
     for command in commands:
         build_parser().parse_args(shlex.split(command))
 

@@ -59,7 +59,7 @@ def test_the_system_is_read_only_and_the_rest_its_own(bubblewrap):
 
     async def main():
         async with opened(bubblewrap) as env:
-            for path in ("/data/deep/file", "/etc/foo.conf", "/opt/x", "/root/.config/x", "/tests/x", "/var/lib/x/y"):
+            for path in ("/data/deep/file", "/etc/foo.conf", "/opt/x", "/root/deep/x", "/tests/x", "/var/lib/x/y"):
                 await env.write_file(path, b"mine")
                 assert b"mine" == (await env.exec(["cat", path])).stdout
             for path in ("/usr/bin/x", "/bin/x", "/lib/x", "/proc/x"):
