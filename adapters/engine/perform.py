@@ -39,6 +39,7 @@ from .scopes import scoped
 
 log = logging.getLogger("agentcompass.attempt")
 T = TypeVar("T")
+LONGEST_MESSAGE = 4000  #: characters of what a sandbox says of its failure
 
 
 class AttemptPerformer:
@@ -273,17 +274,25 @@ def classified(effect: fx.Effect[Any], exc: BaseException) -> BaseException:
     if failure is None or isinstance(exc, PhaseFailed):
         return exc
     severity, code = failure.severity, failure.code
-    if isinstance(exc, UsageError) and isinstance(effect, fx.OpenEnvironment):
+    if isinstance(exc, UsageError) and (isinstance(effect, fx.OpenEnvironment) or exc.field.startswith("environment")):
         code = "environment_unsupported"
     elif isinstance(exc, SandboxError):
         code = "environment_failed"
         severity = Severity.WARNING if failure.phase is IssuePhase.CLEANUP else Severity.FATAL
     elif isinstance(exc, TimeoutError) and isinstance(effect, fx.RunHarness):
         severity, code = Severity.ERROR, "harness_timeout"
-    first = next(iter(str(exc).splitlines()), "")
-    message = f"{type(exc).__name__}: {first}" if first else type(exc).__name__
+    message = _told(exc)
     trace = "".join(traceback.format_exception(exc))
     return PhaseFailed(Issue(severity, failure.phase, code, message), trace)
+
+
+def _told(exc: BaseException) -> str:
+    """Return what *exc* says: whole where we raised it on purpose, of others the first line."""
+    if isinstance(exc, UsageError):
+        return str(exc)
+    lines = str(exc).splitlines() or [""]
+    text = " | ".join(line.strip() for line in lines)[:LONGEST_MESSAGE] if isinstance(exc, SandboxError) else lines[0]
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 
 def is_bounded(effect: fx.Effect[Any]) -> bool:
