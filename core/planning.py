@@ -14,8 +14,14 @@ from .model.network import NetworkMode, NetworkPolicy
 from .model.plan import Budget, Plan, TaskPlan
 from .model.request import RunRequest, Setup
 from .model.task import Task
-from .requirements import Parts as Parts
-from .requirements import evaluation_mode, require_able, require_artifacts, require_fresh, require_networks
+from .requirements import (
+    Parts,
+    evaluation_mode,
+    require_able,
+    require_artifacts,
+    require_fresh,
+    require_networks,
+)
 from .runtime.ledger import retry_policy
 
 _MIB = 1024 * 1024

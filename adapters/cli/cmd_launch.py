@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from agentcompass.core.records.run_info import request_document
 from agentcompass.core.redaction import Redactor
@@ -23,7 +22,7 @@ from ..logs import attached, console
 from ..terminal.named import request_reporters
 from ..terminal.result import rows
 from .install import components_of, install_missing
-from .options import given, number, pairs
+from .options import given, number, runtime_options
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         install_missing(components_of(load(Path(args.file))))
     prepared = prepare_launch(
         args.file,
-        runtime=_runtime(args),
+        runtime={**runtime_options(args), **given(reuse=args.reuse)},
         task_concurrency=number(args.task_concurrency, "--task-concurrency", int),
         run_id=args.run_id,
         config_paths=args.config,
@@ -57,24 +56,6 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.flush()
         os._exit(status)
     return status
-
-
-def _runtime(args: argparse.Namespace) -> dict[str, Any]:
-    return dict(
-        given(
-            results_dir=args.results_dir,
-            data_dir=args.data_dir,
-            timeout_seconds=number(args.timeout_seconds, "--timeout-seconds", float),
-            cleanup_grace_seconds=number(args.cleanup_grace_seconds, "--cleanup-grace-seconds", float),
-            provider_limits=pairs(args.provider_limit, "--provider-limit", int) or None,
-            env_open_qps=pairs(args.env_open_qps, "--env-open-qps", float) or None,
-            progress=args.progress,
-            log_level=args.log_level,
-            file_log_level=args.file_log_level,
-            reuse=args.reuse,
-            checkpoint_resume=args.checkpoint_resume,
-        )
-    )
 
 
 async def _execute(launch: Launch) -> tuple[LaunchResult, int | None]:

@@ -22,7 +22,7 @@ from ..engine.run import Run
 from ..logs import attached, console
 from ..terminal.reporters import terminal_reporters
 from ..terminal.result import print_result
-from .options import given, json_list, json_object, number, pairs
+from .options import given, json_list, json_object, number, runtime_options
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,22 +91,8 @@ def choices(args: argparse.Namespace) -> Choices:
 
 
 def _runtime(args: argparse.Namespace) -> dict[str, Any]:
-    return dict(
-        given(
-            results_dir=args.results_dir,
-            data_dir=args.data_dir,
-            timeout_seconds=number(args.timeout_seconds, "--timeout-seconds", float),
-            cleanup_grace_seconds=number(args.cleanup_grace_seconds, "--cleanup-grace-seconds", float),
-            provider_limits=pairs(args.provider_limit, "--provider-limit", int) or None,
-            env_open_qps=pairs(args.env_open_qps, "--env-open-qps", float) or None,
-            reuse=None if args.reuse is None else True,
-            reuse_run_id=args.reuse or None,
-            checkpoint_resume=args.checkpoint_resume,
-            progress=args.progress,
-            log_level=args.log_level,
-            file_log_level=args.file_log_level,
-        )
-    )
+    reuse = None if args.reuse is None else True
+    return {**runtime_options(args), **given(reuse=reuse, reuse_run_id=args.reuse or None)}
 
 
 def _patterns(text: str | None) -> list[Any] | None:

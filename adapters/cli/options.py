@@ -96,3 +96,19 @@ def given(**values: Any) -> Mapping[str, Any]:
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add ``--config``."""
     parser.add_argument("--config", action="append", default=[], metavar="FILE", help="another layer of configuration")
+
+
+def runtime_options(args: argparse.Namespace) -> Mapping[str, Any]:
+    """Return the fields of the section ``runtime`` that the options of a run or a launch set."""
+    return given(
+        results_dir=args.results_dir,
+        data_dir=args.data_dir,
+        timeout_seconds=number(args.timeout_seconds, "--timeout-seconds", float),
+        cleanup_grace_seconds=number(args.cleanup_grace_seconds, "--cleanup-grace-seconds", float),
+        provider_limits=pairs(args.provider_limit, "--provider-limit", int) or None,
+        env_open_qps=pairs(args.env_open_qps, "--env-open-qps", float) or None,
+        checkpoint_resume=args.checkpoint_resume,
+        progress=args.progress,
+        log_level=args.log_level,
+        file_log_level=args.file_log_level,
+    )

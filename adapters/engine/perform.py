@@ -19,10 +19,10 @@ from agentcompass.core.model.request import RunRequest
 from agentcompass.core.model.result import HarnessResult, Verdict
 from agentcompass.core.model.task import PreparedTask
 from agentcompass.core.notice import with_notice
-from agentcompass.core.planning import Parts
 from agentcompass.core.records.checkpoints import checkpoint_document
 from agentcompass.core.records.events import TASK_EVENTS
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
+from agentcompass.core.requirements import Parts
 from agentcompass.core.runtime import effects as fx
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..metrics.contract import MetricContract
-from .artifact import Artifact as Artifact
-from .artifact import ArtifactCommand as ArtifactCommand
-from .artifact import ArtifactPlan
+from .artifact import Artifact, ArtifactCommand, ArtifactPlan
 from .environment import EnvironmentSpec
 from .environment import EvaluationMode as EvaluationMode
 from .network import NetworkPolicy

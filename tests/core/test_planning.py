@@ -12,7 +12,8 @@ from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 from agentcompass.core.model.plan import Budget, EvaluationMode, RetryPolicy, TaskPlan
 from agentcompass.core.model.request import AttemptPlan, Choice, Output, RunRequest, SandboxOptions, Setup, Strategy
 from agentcompass.core.model.task import Task
-from agentcompass.core.planning import Parts, resolve_plan
+from agentcompass.core.planning import resolve_plan
+from agentcompass.core.requirements import Parts
 
 
 def _plan(execution=None, *, task=None, asked=None, harness=True, default=None, able=None, build=None):

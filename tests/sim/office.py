@@ -24,10 +24,11 @@ from agentcompass.core.model.plan import EvaluationMode, TaskPlan
 from agentcompass.core.model.request import Choice, RunRequest, SandboxOptions, Setup
 from agentcompass.core.model.result import HarnessResult, Usage, Verdict
 from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
-from agentcompass.core.planning import Parts, resolve_plan
+from agentcompass.core.planning import resolve_plan
 from agentcompass.core.records.events import TASK_EVENTS, event_document
 from agentcompass.core.records.progress import Progress
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
+from agentcompass.core.requirements import Parts
 from agentcompass.core.runtime import effects as fx
 from agentcompass.core.runtime import run_effects as rx
 from agentcompass.core.runtime.attempt import Job
