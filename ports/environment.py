@@ -34,6 +34,11 @@ class Environment(Protocol):
         """The folder in which commands run unless they say otherwise."""
         ...
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What a reader of the verdict should know of the sandbox, such as the digest of its image."""
+        return {}
+
     async def exec(
         self,
         command: str | Sequence[str],

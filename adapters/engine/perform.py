@@ -60,6 +60,7 @@ class AttemptPerformer:
         self._recorder, self._schedule = recorder, schedule
         self.key, self.job = key, job
         self._resources = resources
+        self._facts: dict[str, dict[str, str]] = {}  #: of the sandboxes of this execution, by role
         self._run_network = job.plan.run_network if job.plan else NetworkPolicy()
 
     def perform(self, effect: fx.Effect[Any]) -> Any:
@@ -101,7 +102,11 @@ class AttemptPerformer:
         labels = {**effect.spec.labels, **{name: str(value) for name, value in about.items()}}
         if keep:
             labels["kept"] = "true"
-        return await self._resources.open(replace(effect.spec, labels=labels), {**about, "kept": keep})
+        env = await self._resources.open(replace(effect.spec, labels=labels), {**about, "kept": keep})
+        facts = getattr(env, "facts", None)
+        if facts:
+            self._facts[effect.role] = dict(facts)
+        return env
 
     async def _prepare_task(self, effect: fx.PrepareTask) -> PreparedTask:
         prepared = await self._components.benchmark.prepare_task(self.job.task, _environment(effect.env))
@@ -168,7 +173,10 @@ class AttemptPerformer:
         variables = self._request.sandbox.variables.evaluation
         env = None if effect.env is None else scoped(_environment(effect.env), variables)
         verdict = await self._components.benchmark.evaluate(self.job.task, effect.prepared, effect.result, env)
-        return expect(Verdict, verdict, "evaluate")
+        verdict = expect(Verdict, verdict, "evaluate")
+        if not self._facts:
+            return verdict
+        return replace(verdict, evidence={**verdict.evidence, "sandboxes": dict(self._facts)})
 
     def _combine_steps(self, effect: fx.CombineSteps) -> Verdict:
         return expect(Verdict, self._components.benchmark.combine(self.job.task, effect.verdicts), "combine")

@@ -166,6 +166,7 @@ class DockerProvider:
             name=name,
             container=container,
             workdir=config.get("WorkingDir") or "/",
+            image=str(facts["Image"]),
             memory_mb=spec.resources.memory_mb,
             modes=frozenset({NetworkMode.PUBLIC}) if is_project else self.capabilities.network_modes,
             reach=reach,

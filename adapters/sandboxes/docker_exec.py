@@ -29,6 +29,7 @@ _CODE_SECONDS = 20.0  # for the engine to tell an exit code; it is late after co
 _PIPE_CAPACITY = 1024 * 1024
 _ARGUMENT_LIMIT = 128 * 1024  # bytes of one argument, of every Linux
 _REFUSED = "OCI runtime "  # how the engine begins to say why a command did not start; it says so on stdout
+_MEASURED = 'head -c "$0" | "$@"'
 _PAUSED = "paused container"
 _PAUSE_SECONDS = 0.02
 _TRIES = 20  # to start a command in a container that is halted for the moment of a kill
@@ -124,10 +125,14 @@ class Command:
     def _start(self) -> None:
         """Start the command, unless it was cancelled before."""
         order = self._order
+        argv, stdin = list(order.argv), order.stdin
+        if stdin is not None and self._api.base_url.startswith("https:"):
+            # an encrypted connection has no end of its own for the input: there its length tells where it is
+            argv = ["/bin/sh", "-c", _MEASURED, str(len(stdin)), *argv]
         made = self._api.exec_create(
             order.container,
-            list(order.argv),
-            stdin=order.stdin is not None,
+            argv,
+            stdin=stdin is not None,
             environment=dict(order.env),
             workdir=order.cwd,
             user=order.user or "",
@@ -137,7 +142,7 @@ class Command:
             return
         raw = self._api.exec_start(self._id, socket=True)
         with self._lock:
-            self._stream = Stream(raw, self._frames, order.stdin)
+            self._stream = Stream(raw, self._frames, stdin)
 
     def _attend(self) -> bool:
         """Wait for the end of the command; at its limit, or when cancelled, kill its tree and return True."""

@@ -166,8 +166,13 @@ class Files:
                 queue += [(f"{folder}/{name}", posixpath.join(place, name)) for name in os.listdir(folder)]
         return found
 
-    def _admit(self, member: tarfile.TarInfo, there: Collection[str]) -> tarfile.TarInfo | None:
-        if not (member.isreg() or member.isdir() or member.issym() or member.islnk()) or member.name in there:
+    def _admit(self, member: tarfile.TarInfo | None, there: Collection[str]) -> tarfile.TarInfo | None:
+        """Return *member* as it is to be there; None for what has no content, and for folders that are there."""
+        if (
+            member is None
+            or not (member.isreg() or member.isdir() or member.issym() or member.islnk())
+            or member.name in there
+        ):
             return None
         member.uid, member.gid = self._owner
         member.uname = member.gname = ""

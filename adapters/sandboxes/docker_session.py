@@ -53,6 +53,7 @@ class DockerSession:
         name: str,
         container: str,
         workdir: str,
+        image: str,
         memory_mb: int | None,
         modes: frozenset[NetworkMode],
         reach: Reach,
@@ -64,6 +65,7 @@ class DockerSession:
         self._name = name
         self._container = container
         self._workdir = workdir
+        self._image = image
         self._memory_mb = memory_mb
         self._modes = modes
         self._reach = reach
@@ -83,6 +85,11 @@ class DockerSession:
     def workdir(self) -> str:
         """The folder in which commands run unless they say otherwise."""
         return self._workdir
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """The digest of the image."""
+        return {"image": self._image}
 
     async def exec(
         self,

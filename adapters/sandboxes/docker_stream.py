@@ -177,8 +177,9 @@ class Stream:
             self._rest = self._rest[:0]
         self._feeds = False
         self._selector.modify(self._socket, selectors.EVENT_READ)
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
+        if not isinstance(self._socket, ssl.SSLSocket):  # which could not read after it
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
 
 
 def drain_pipes(pipes: Sequence[int], stop: int) -> None:

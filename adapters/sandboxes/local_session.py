@@ -69,6 +69,11 @@ class LocalSession:
         """The folder in which commands run unless they say otherwise."""
         return self._workdir
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Nothing: the system is this machine's, which the run's record names."""
+        return {}
+
     async def exec(
         self,
         command: str | Sequence[str],

@@ -100,11 +100,15 @@ def test_an_agent_scores_what_its_work_is_worth(run, agent, mode):
 
 @pytest.mark.seed("TO-10")
 @pytest.mark.parametrize("mode", ["shared", "separate"])
-def test_an_agent_that_times_out_is_dead_before_it_is_graded(run, mode):
-    """Its heart stands still, its work counts, and the time-out stays an ERROR."""
+def test_an_agent_that_times_out_is_dead_before_it_is_graded(run, sandbox, mode):
+    """Its heart stands still, its work counts, and the time-out stays an ERROR; the image is on record."""
+    name, _ = sandbox
     attempt = _attempt(run(f"{WORK}; (setsid sh -c '{BEAT}' &); {BEAT}", mode, {"run_timeout_seconds": 1}))
 
     assert {"score": 1} == attempt["metrics"]
+    sandboxes = attempt["meta"]["benchmark"].get("sandboxes", {})
+    assert all(facts["image"].startswith("sha256:") for facts in sandboxes.values())
+    assert bool(sandboxes) is (name == "docker")
     assert ["error"] == [issue["severity"] for issue in attempt["issues"]]
 
 
