@@ -15,54 +15,51 @@ def register_environments() -> tuple[Component, ...]:
     """Name the providers."""
     return (
         _host_process(),
-        Component(
-            "docker",
-            "A container for each attempt, on the engine that the docker command uses (Podman's too).",
-            f"{_HOME}.docker_engine:DockerProvider",
-            parameters(
-                image={
-                    "type": ["string", "null"],
-                    "default": None,
-                    "description": "Image for tasks that neither name one nor can be built; null for none.",
-                },
-                pull={
-                    "enum": ["missing", "never", "always"],
-                    "default": "missing",
-                    "description": "When images are fetched from a registry.",
-                },
-                platform={
-                    "type": ["string", "null"],
-                    "default": None,
-                    "description": "Platform of images, such as linux/amd64; null for the engine's own.",
-                },
-                user={
-                    "type": ["string", "null"],
-                    "default": None,
-                    "description": "User of commands that name none; null for the image's.",
-                },
-                env={
-                    "type": "object",
-                    "additionalProperties": {"type": "string"},
-                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-                    "default": {},
-                    "description": "Environment variables for every command.",
-                },
-                build_args={
-                    "type": "object",
-                    "additionalProperties": {"type": "string"},
-                    "default": {},
-                    "description": "Arguments of every build.",
-                },
-                mounts={**_NAMES, "description": "Folders or volumes to mount, as SOURCE:TARGET[:ro]."},
-                ports={**_NAMES, "description": "Ports to publish, as [[ADDRESS:]HOST:]CONTAINER."},
-                devices={**_NAMES, "description": "Devices of the engine's machine, as SOURCE[:TARGET[:rwm]]."},
-                cap_add={**_NAMES, "description": "Kernel capabilities to add, such as SYS_PTRACE."},
-                networks={**_NAMES, "description": "Networks to join besides the default one, where it is public."},
-            ),
-            extra="docker",
-            modules=("docker",),
-        ),
+        _docker(),
         _bubblewrap(),
+    )
+
+
+def _docker() -> Component:
+    return Component(
+        "docker",
+        "A container for each attempt, on the engine that the docker command uses (Podman's too).",
+        f"{_HOME}.docker_engine:DockerProvider",
+        parameters(
+            image={
+                "type": ["string", "null"],
+                "default": None,
+                "description": "Image for tasks that neither name one nor can be built; null for none.",
+            },
+            pull={
+                "enum": ["missing", "never", "always"],
+                "default": "missing",
+                "description": "When images are fetched from a registry.",
+            },
+            platform={
+                "type": ["string", "null"],
+                "default": None,
+                "description": "Platform of images, such as linux/amd64; null for the engine's own.",
+            },
+            user={
+                "type": ["string", "null"],
+                "default": None,
+                "description": "User of commands that name none; null for the image's.",
+            },
+            build_args={
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "default": {},
+                "description": "Arguments of every build.",
+            },
+            mounts={**_NAMES, "description": "Folders or volumes to mount, as SOURCE:TARGET[:ro]."},
+            ports={**_NAMES, "description": "Ports to publish, as [[ADDRESS:]HOST:]CONTAINER."},
+            devices={**_NAMES, "description": "Devices of the engine's machine, as SOURCE[:TARGET[:rwm]]."},
+            cap_add={**_NAMES, "description": "Kernel capabilities to add, such as SYS_PTRACE."},
+            networks={**_NAMES, "description": "Networks to join besides the default one, where it is public."},
+        ),
+        extra="docker",
+        modules=("docker",),
     )
 
 

@@ -172,7 +172,7 @@ def overlay(
         "memswap_limit": limits.memory_mb and f"{limits.memory_mb}m",
         "pids_limit": limits.pids,
     }
-    environment = {**options.env, **spec.env}
+    environment = dict(spec.env)
     inside = {**environment, **marker(name, KEEPER)}
     main = {
         "entrypoint": ["/bin/sh", "-c", KEEP_ALIVE.replace("$", "$$")],  # compose fills in what follows a dollar sign

@@ -40,8 +40,8 @@ class DockerProvider:
     """Opens containers on the engine that the docker command would use.
 
     *image* is for specs that name none and have nothing to build. *pull* says when images are fetched: ``missing``,
-    ``never`` or ``always``. *mounts* (``/here:/there:ro``), *ports*, *devices*, *cap_add*, *platform*, *user* and *env*
-    are as for ``docker run``; *networks* are joined besides the engine's default one, in the public mode;
+    ``never`` or ``always``. *mounts* (``/here:/there:ro``), *ports*, *devices*, *cap_add*, *platform* and *user* are as
+    for ``docker run``; *networks* are joined besides the engine's default one, in the public mode;
     *build_args* go into every build.
     """
 
@@ -58,12 +58,11 @@ class DockerProvider:
         networks: Sequence[str] = (),
         build_args: Mapping[str, str] | None = None,
         user: str | None = None,
-        env: Mapping[str, str] | None = None,
     ) -> None:
         if pull not in ("missing", "never", "always"):
             raise UsageError("pull", f"{pull!r} is no policy", "use 'missing', 'never' or 'always'")
         self._image = image
-        self._options = Options(platform, mounts, ports, devices, cap_add, networks, user, dict(env or {}))
+        self._options = Options(platform, mounts, ports, devices, cap_add, networks, user)
         self._engine = Engine()
         self._images = Images(self._engine, pull, platform, build_args or {})
         self._census = Census(ProcTable())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from docker.types import DeviceRequest, HostConfig  # type: ignore[import-untyped]
@@ -39,7 +39,6 @@ class Options:
     cap_add: Sequence[str] = ()
     networks: Sequence[str] = ()
     user: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def labels(spec: EnvironmentSpec) -> dict[str, str]:
@@ -58,14 +57,14 @@ def creation(
     api: Any, name: str, image: str, spec: EnvironmentSpec, options: Options, config: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments with which the client makes the container *name*."""
-    require_names({**options.env, **spec.env})
+    require_names(spec.env)
     ports = [_port(text) for text in options.ports]
     return {
         "image": image,
         "name": name,
         "entrypoint": ["/bin/sh", "-c", KEEP_ALIVE],
         "command": [],
-        "environment": {**options.env, **spec.env, **marker(name, KEEPER)},
+        "environment": {**spec.env, **marker(name, KEEPER)},
         "labels": labels(spec),
         "working_dir": workdir(spec, config),
         "user": options.user,

@@ -285,6 +285,21 @@ def test_a_checkpoint_that_cannot_be_used_is_explained(toys, change, reason):
 
 
 @pytest.mark.seed("RE-07")
+def test_a_torn_checkpoint_is_no_checkpoint(toys):
+    """Wherever it is torn: the attempt runs again, and nothing breaks."""
+    first = toys.run({"a": {}})
+    _cut_before_grading(first)
+    whole = _checkpoint(first).read_bytes()
+    for cut in (0, 1, *range(7, len(whole) - 1, len(whole) // 12)):
+        _checkpoint(first).write_bytes(whole[:cut])
+        toys.board.did.clear()
+        ran = toys.run({"a": {}}, "--reuse", first.run_dir.name)
+
+        assert 0 == ran.status
+        assert 1 == toys.board.times("run", "a")
+
+
+@pytest.mark.seed("RE-07")
 @pytest.mark.parametrize("script", [{"telemetry": {"key": "sk-planted-secret-value"}}])
 def test_what_holds_a_secret_has_no_checkpoint(toys, script, monkeypatch):
     """It could not be graded from what may be written."""

@@ -87,10 +87,14 @@ def test_missing_compose_is_refused(folder, docker_daemon, monkeypatch) -> None:
 
 def test_project_is_one_sandbox(folder, compose, docker_daemon) -> None:
     """The main service is the sandbox, the others are its neighbours, and everything goes with it."""
-    provider = docker_engine.DockerProvider(env={"OWN": "a$b"}, mounts=["/tmp:/there:ro"])
+    provider = docker_engine.DockerProvider(mounts=["/tmp:/there:ro"])
 
     async def main() -> None:
-        spec = {"labels": {"run": "r1"}, "resources": Resources(memory_mb=256, cpu=1.5), "env": {"SPEC": "1"}}
+        spec = {
+            "labels": {"run": "r1"},
+            "resources": Resources(memory_mb=256, cpu=1.5),
+            "env": {"SPEC": "1", "OWN": "a$b"},
+        }
         async with opened(provider, build=str(folder), **spec) as env:
             assert b"here\n" == (await env.exec("echo here")).stdout
             assert b"side" in (await env.exec("getent hosts side")).stdout

@@ -198,11 +198,10 @@ def test_options_reach_the_container(slice_image, tmp_path, docker_daemon) -> No
         ports=["127.0.0.1::8000", "9000/udp"],
         devices=["/dev/null:/dev/own"],
         cap_add=["SYS_PTRACE"],
-        env={"OWN": "1", "BOTH": "provider"},
     )
 
     async def main() -> None:
-        async with opened(provider, env={"BOTH": "spec"}) as env:
+        async with opened(provider, env={"OWN": "1", "BOTH": "spec"}) as env:
             result = await env.exec(
                 'cat /there/here; touch /there/x; echo "$OWN$BOTH"; test -c /dev/own && echo device'
             )
