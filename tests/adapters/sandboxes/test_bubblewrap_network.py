@@ -7,13 +7,18 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import pluggy
 import pytest
 from contracts.environment_tools import opened, run, until
 from support.proxies import only
 
+import agentcompass.adapters
+import agentcompass.core
+import agentcompass.ports
 from agentcompass.core.errors import SandboxError
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 
@@ -124,7 +129,8 @@ def test_without_root_it_is_the_same(root, tmp_path):
     version = python and subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode
     if version != 0:
         pytest.skip("there is no Python for everybody here")
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as server, tempfile.TemporaryDirectory() as site:
+        _copy_for_everybody(Path(site))
         port = str(server.getsockname()[1])
         shown = subprocess.run(
             [
@@ -133,20 +139,28 @@ def test_without_root_it_is_the_same(root, tmp_path):
                 "-c",
                 UNPRIVILEGED,
                 port,
-                *sys.path[1:],
             ],
             capture_output=True,
             text=True,
-            env={"PATH": os.environ["PATH"]},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1"},
         )
     assert ["0", "[]", "403", "as this user without capabilities", "0"] == shown.stdout.splitlines(), shown.stderr
 
 
+def _copy_for_everybody(site):
+    """Put the package, and what it needs for this, where every user can read it: ours may be closed to them."""
+    for package in (agentcompass, agentcompass.core, agentcompass.ports, agentcompass.adapters, pluggy):
+        shutil.copytree(
+            Path(package.__file__).parent,
+            site / package.__name__.replace(".", "/"),
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    subprocess.run(["chmod", "-R", "a+rX", site], check=True)
+
+
 UNPRIVILEGED = """
-import asyncio, os, site, sys, tempfile
-for path in filter(os.path.isdir, sys.argv[2:]):
-    if path.endswith("-packages"):
-        site.addsitedir(path)
+import asyncio, os, sys, tempfile
 from agentcompass.adapters.sandboxes.bubblewrap import BubblewrapProvider
 from agentcompass.core.model.environment import EnvironmentSpec
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
