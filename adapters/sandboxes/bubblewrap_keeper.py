@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -75,31 +76,36 @@ def tool(name: str) -> str:
 class Keeper:
     """The first process of one sandbox. It ends with this process, with its own input, or at `close`.
 
-    Made in the thread of the event loop: the kernel ends it when the thread that made it ends.
+    One that *stays* holds its own input open, and ends at `close` or by its mark. Made in the thread of the event loop:
+    the kernel ends the others when the thread that made them ends.
     """
 
-    def __init__(self, sandbox: str, root: str, bind: Sequence[str]) -> None:
+    def __init__(self, sandbox: str, root: str, bind: Sequence[str], *, stays: bool = False) -> None:
         self.pid = 0
+        self._stays = stays
         said, tell = os.pipe()
+        given, give = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [*_outside(root, bind), *_namespaces(tell), "--", "/bin/sh", "-c", _FIRST],
+                [*_outside(root, bind), *_namespaces(tell, stays), "--", "/bin/sh", "-c", _FIRST],
                 env=dict(marker(sandbox + KEEPER_MARK, "0")),
                 cwd="/",
-                pass_fds=(tell,),
-                stdin=subprocess.PIPE,
+                pass_fds=(tell, give) if stays else (tell,),
+                stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except BaseException as error:
             os.close(said)
+            os.close(give)
             if isinstance(error, OSError):
                 raise SandboxError(f"cannot start bwrap: {error}") from error
             raise
         finally:
             os.close(tell)
-        self._said = said
+            os.close(given)
+        self._ends = [said, give]
 
     def wait(self) -> None:
         """Wait until the sandbox stands; blocks.
@@ -107,20 +113,21 @@ class Keeper:
         Raises:
             SandboxError: it does not, with what bwrap says.
         """
-        process = self._process
-        assert process.stdin is not None
+        process, (said, give) = self._process, self._ends
         assert process.stdout is not None
         assert process.stderr is not None
         with suppress(BrokenPipeError):
-            process.stdin.write(b"?")
-            process.stdin.flush()
+            os.write(give, b"?")
         ready, _, _ = select.select([process.stdout], [], [], _READY_WITHIN)
         if not ready or not process.stdout.read1(64):  # type: ignore[attr-defined]
             process.kill()
             told = process.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
             raise SandboxError(f"bwrap cannot make a sandbox: {told or 'it does not answer'}")
-        self.pid = int(json.loads(os.read(self._said, 65536))["child-pid"])
+        self.pid = int(json.loads(os.read(said, 65536))["child-pid"])
         self._namespace = os.stat(f"/proc/{self.pid}/ns/pid").st_ino
+        if self._stays:
+            self._let_go()
+            threading.Thread(target=process.wait, daemon=True).start()  # whoever kills it, somebody reaps it
 
     def require_alive(self) -> None:
         """Refuse to go on with a sandbox whose first process has ended."""
@@ -162,13 +169,15 @@ class Keeper:
             if waited > _GONE_WITHIN:
                 raise SandboxError("the sandbox cannot be killed")
             await asyncio.sleep(0.002)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Close this process's ends of the pipes."""
+        for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
-        if self._said >= 0:
-            os.close(self._said)
-            self._said = -1
+                pipe.close()
+        while self._ends:
+            os.close(self._ends.pop())
 
 
 def _as_nobody() -> list[str]:
@@ -194,10 +203,12 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _namespaces(tell: int) -> list[str]:
+def _namespaces(tell: int, stays: bool) -> list[str]:
     return [
         *"--unshare-user --uid 0 --gid 0 --unshare-pid --unshare-ipc --unshare-uts --unshare-net".split(),
-        *"--hostname sandbox --as-pid-1 --die-with-parent --new-session --chdir / --info-fd".split(),
+        *"--hostname sandbox --as-pid-1 --new-session --chdir /".split(),
+        *([] if stays else ["--die-with-parent"]),
+        "--info-fd",
         str(tell),
     ]
 

@@ -179,7 +179,8 @@ class BubblewrapSession(BubblewrapFiles):
     async def _start(self) -> None:
         try:
             await asyncio.to_thread(self._make)
-            keeper = Keeper(self._sandbox, f"{self._folder}/root", self._bind)
+            stays = "kept" in self._spec.labels
+            keeper = Keeper(self._sandbox, f"{self._folder}/root", self._bind, stays=stays)
             try:
                 await asyncio.to_thread(keeper.wait)
                 self._keeper = keeper

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Builtins of any POSIX shell and one grep for a look. The arguments are the mark of a branch (empty for all), that of
-# the keeper, and that of these scripts, which are killed but not counted. Everybody is stopped before anybody is
-# killed: a shell whose child has died goes on otherwise. The first process's waiting child is spared, and so is this
-# script's own session.
+# the keeper, and that of these scripts, which are killed but not counted; nor is what the engine has not made a program
+# of yet, and so has no mark. Everybody is stopped before anybody is killed: a shell whose child has died goes on
+# otherwise, and one that is becoming another program shows no mark. The first process's waiting child is spared, and so
+# is this script's own session.
 _KILL = r"""
 mark=$1 keeper=$2 ours=$3 count=0 seen=' ' rounds=0
 facts() {
@@ -47,22 +48,24 @@ look() {
             chosen="$chosen$pid " grown=1
         done
     done
-    alive=' '
+    alive=' ' moving=0
     for pid in $chosen; do
-        facts "$pid" && [ "$session" != "$own" ] && [ "$state" != Z ] && [ "$state" != X ] && alive="$alive$pid "
+        facts "$pid" && [ "$session" != "$own" ] && [ "$state" != Z ] && [ "$state" != X ] || continue
+        alive="$alive$pid "
+        [ "$state" = T ] || moving=1
     done
 }
 while look; [ "$alive" != ' ' ] && [ $rounds -lt 200 ]; do
-    rounds=$((rounds + 1)) before=
-    while [ "$alive" != "$before" ] && [ $rounds -lt 200 ]; do
-        before=$alive rounds=$((rounds + 1))
+    rounds=$((rounds + 1)) before= looks=0
+    while [ "$alive" != "$before" ] || [ $moving = 1 ] && [ $looks -lt 20 ] && [ $rounds -lt 200 ]; do
+        before=$alive rounds=$((rounds + 1)) looks=$((looks + 1))
         kill -STOP $alive 2>/dev/null
         look
     done
     for pid in $alive; do
         case $seen in *" $pid "*) continue ;; esac
         seen="$seen$pid "
-        grep -q -F -e "$ours" "/proc/$pid/environ" 2>/dev/null || count=$((count + 1))
+        grep -q -F -e "$ours" -e _LIBCONTAINER_ "/proc/$pid/environ" 2>/dev/null || count=$((count + 1))
     done
     kill -KILL $alive 2>/dev/null
 done
@@ -114,7 +117,7 @@ class InsideReach:
 
     def held_pipes(self, branch: str, pid: int) -> Sequence[int]:  # noqa: ARG002, RUF100
         """Leave a reader in the container for each of them."""
-        self._run("read on", _DRAIN, self._mark(branch), detach=True)
+        self._run("read on", _DRAIN, self._mark(branch))
         return ()
 
     def oom_kills(self) -> int:
@@ -134,7 +137,7 @@ class InsideReach:
         ((name, value),) = marker(self._sandbox, branch).items()
         return f"{name}={value}"
 
-    def _run(self, doing: str, script: str, *words: str, detach: bool = False) -> str:
+    def _run(self, doing: str, script: str, *words: str) -> str:
         with engine_errors(doing):
             made = self._api.exec_create(
                 self._container,
@@ -143,5 +146,5 @@ class InsideReach:
                 workdir="/",
                 environment=dict(marker(self._sandbox, _REACH)),
             )
-            said = self._api.exec_start(made["Id"], detach=detach)
-        return "" if detach else bytes(said).decode(errors="replace")
+            said = self._api.exec_start(made["Id"])
+        return bytes(said).decode(errors="replace")
