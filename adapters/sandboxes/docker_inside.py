@@ -71,7 +71,9 @@ while look; [ "$alive" != ' ' ] && [ $rounds -lt 200 ]; do
 done
 echo "$count $alive"
 """
-# Pipes that somebody in the container writes to and nobody in it reads are the engine's: they are emptied.
+# Pipes that somebody in the container writes to and nobody in it reads are the engine's: they are emptied. A pipe is
+# opened here, not in the reader: who held it may have ended before the reader begins. Opening it for both waits for
+# nobody.
 _DRAIN = r"""
 mark=$1 done=' '
 for file in $(grep -l -F -e "$mark" /proc/[0-9]*/environ 2>/dev/null); do
@@ -84,7 +86,7 @@ for file in $(grep -l -F -e "$mark" /proc/[0-9]*/environ 2>/dev/null); do
             [ "$(readlink "$other" 2>/dev/null)" = "$pipe" ] || continue
             case $(ls -l "$other" 2>/dev/null) in l-w*) ;; l*) read=1 && break ;; esac
         done
-        [ $read = 1 ] || { cat <"$fd" >/dev/null 2>&1 & }
+        [ $read = 1 ] || { { cat <&3 >/dev/null 2>&1 3<&- 4>&- & } 3</proc/self/fd/4; } 4<>"$fd" || continue
         done="$done$pipe "
     done
 done
@@ -117,7 +119,8 @@ class InsideReach:
 
     def held_pipes(self, branch: str, pid: int) -> Sequence[int]:  # noqa: ARG002, RUF100
         """Leave a reader in the container for each of them."""
-        self._run("read on", _DRAIN, self._mark(branch))
+        # not waited for: the engine does not tell its end before the pipes are empty
+        self._run("read on", _DRAIN, self._mark(branch), detach=True)
         return ()
 
     def oom_kills(self) -> int:
@@ -137,7 +140,7 @@ class InsideReach:
         ((name, value),) = marker(self._sandbox, branch).items()
         return f"{name}={value}"
 
-    def _run(self, doing: str, script: str, *words: str) -> str:
+    def _run(self, doing: str, script: str, *words: str, detach: bool = False) -> str:
         with engine_errors(doing):
             made = self._api.exec_create(
                 self._container,
@@ -146,5 +149,5 @@ class InsideReach:
                 workdir="/",
                 environment=dict(marker(self._sandbox, _REACH)),
             )
-            said = self._api.exec_start(made["Id"])
-        return bytes(said).decode(errors="replace")
+            said = self._api.exec_start(made["Id"], detach=detach)
+        return "" if detach else bytes(said).decode(errors="replace")
