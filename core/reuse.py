@@ -13,6 +13,7 @@ from .model.plan import EvaluationMode, Plan
 from .model.request import RunRequest
 from .model.result import RunResult, Usage
 from .model.task import Task
+from .records.legacy import UNCLASSIFIED
 from .records.reading import RecordError, attempt_plan_of, require_schema
 from .records.results import ATTEMPT_SCHEMA, issue_of
 from .records.run_info import SCHEMA as RUN_INFO_SCHEMA
@@ -66,6 +67,9 @@ def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: 
         retries = int(document["retry_count"])
     except (KeyError, TypeError, ValueError, AttributeError, MetricInvalidError) as exc:
         raise RecordError(where, f"malformed ({type(exc).__name__}: {exc})") from None
+    for issue in result.issues:
+        if issue.code == UNCLASSIFIED:
+            raise RecordError(where, f"its failure is of a former format, which told it in words only: {issue.message}")
     saved = {key: value for key, value in document.items() if key not in _IDENTITY}
     return AttemptRecord(result, retries, None, discarded, saved)
 

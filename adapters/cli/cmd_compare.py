@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.comparison import compared, document, lines, markdown
 from agentcompass.core.metrics.sides import Measured, measured
-from agentcompass.core.records.reading import attempt_plan_of, contract_of
 from agentcompass.core.redaction import Redactor, secrets_among
 
 from ..logs import attached, console
@@ -44,21 +43,20 @@ def measured_runs(folders: Sequence[str]) -> list[Measured]:
     names = _names(saved)
     found = []
     for name, one in zip(names, saved, strict=True):
-        contract = contract_of(one.info, one.where)
-        plan = attempt_plan_of(one.info, one.where)
-        found.append(measured(name, contract, plan, one.tasks(), one.observations(contract)))
+        contract = one.contract
+        found.append(measured(name, contract, one.plan, one.tasks(), one.observations(contract)))
         _require_alike(saved[0], one, found[0], found[-1])
     return found
 
 
 def _names(saved: Sequence[SavedRun]) -> list[str]:
     """Return what tells the runs apart: their ids, else their folders."""
-    ids = [str(one.info["run_id"]) for one in saved]
+    ids = [str(one.info.get("run_id", one.path.name)) for one in saved]
     return ids if len(set(ids)) == len(ids) else [str(one.path) for one in saved]
 
 
 def _require_alike(first: SavedRun, other: SavedRun, baseline: Measured, run: Measured) -> None:
-    benchmarks = [one.info["request"]["benchmark"]["id"] for one in (first, other)]
+    benchmarks = [one.request["benchmark"]["id"] for one in (first, other)]
     if benchmarks[0] != benchmarks[1]:
         problem = f"is a run of {benchmarks[1]!r}, the baseline one of {benchmarks[0]!r}"
         raise UsageError(str(other.path), problem, "compare runs of one benchmark")

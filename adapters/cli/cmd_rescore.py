@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepared(args: argparse.Namespace, source: Source) -> Prepared:
     """Return the request of the source with a harness that does nothing, which nothing asks to do anything."""
     try:
-        saved: Mapping[str, Any] = source.info["request"]
+        saved: Mapping[str, Any] = source.request
         execution = {"attempts": saved["execution"]["attempts"], **_execution(args)}
         benchmark, harness, environment = saved["benchmark"], saved["harness"], saved["environment"]
         choices = Choices(

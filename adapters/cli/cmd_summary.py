@@ -17,7 +17,6 @@ from agentcompass.core.metrics.aggregate import aggregate
 from agentcompass.core.metrics.hierarchy import check_hierarchy
 from agentcompass.core.metrics.report import MetricReport
 from agentcompass.core.metrics.summary import counts_text, headline_text, summary_markdown
-from agentcompass.core.records.reading import attempt_plan_of, contract_of
 from agentcompass.core.redaction import Redactor, secrets_among
 
 from ..logs import attached, console
@@ -52,14 +51,14 @@ def summarized(saved: SavedRun, override: Mapping[str, Any]) -> MetricReport:
     for key in override:
         if key not in _CHANGEABLE:
             raise unknown_key("--benchmark-params", key, _CHANGEABLE)
-    contract = contract_of(saved.info, saved.where)
-    params = merge(saved.info["request"]["benchmark"].get("params", {}), override)
+    contract = saved.contract
+    params = merge(saved.request["benchmark"].get("params", {}), override)
     selection, _ = parse_selection(params, "--benchmark-params")
     if selection.category_hierarchy:
         check_hierarchy(selection.category_hierarchy)
     return aggregate(
         contract=contract,
-        plan=attempt_plan_of(saved.info, saved.where),
+        plan=saved.plan,
         tasks=saved.tasks(),
         observations=saved.observations(contract),
         mode=selection.aggregation_mode,
@@ -75,7 +74,7 @@ def facts(info: Mapping[str, Any]) -> dict[str, str]:
         "Model": request.get("model", {}).get("id", "none"),
         "Harness": request["harness"]["id"],
         "Environment": request["environment"]["id"],
-        "Run": info["run_id"],
+        "Run": info.get("run_id"),
         "Status": info.get("status", "unfinished"),
         "Reason": info.get("error"),
     }

@@ -47,7 +47,7 @@ class Rescoring(Continuation):
         ended: dict[int, tuple[str, AttemptRecord]] = {}
         for number, folder, document in self._source.attempts(task.id):
             try:
-                ended[number] = folder, saved_attempt(document, self._contract, f"{folder}/result.json")
+                ended[number] = folder, saved_attempt(document, self._contract, self._where(task, number, folder))
             except AgentCompassError as exc:
                 self._refuse(task, number, str(exc))
         standing = {}
@@ -59,7 +59,7 @@ class Rescoring(Continuation):
             if wanted and self._resumes(key, task, retries, spent):
                 continue
             if record is not None and not record.result.cancelled:
-                self._store.adopt_attempt(task.id, number, folder)
+                self._adopt_attempt(task, number, folder, record)
                 standing[number] = record
             elif not self._spared(ended):
                 standing[number] = AttemptRecord(RunResult(issues=(_LOST,)), 0, None)

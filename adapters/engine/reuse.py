@@ -48,6 +48,7 @@ class Continuation:
         self._policy, self._k, self._plan_of = retry_policy(execution), execution.attempts.k, plan_of
         self._stops_early = execution.attempts.strategy is Strategy.PASS
         self.report = ReuseReport()
+        self.converted: list[tuple[Task, int, AttemptRecord]] = []  #: attempts of a former format, to be written anew
         self.unsaved: list[FinishedTask] = []  #: finished tasks whose documents have to be written anew
 
     def take_over(self, tasks: Sequence[Task]) -> None:
@@ -62,7 +63,7 @@ class Continuation:
             ended.add(number)
             record = self._standing(index, task, number, folder, document)
             if record is not None:
-                self._store.adopt_attempt(task.id, number, folder)
+                self._adopt_attempt(task, number, folder, record)
                 standing[number] = record
         if len(ended) < self._k:
             for number in range(1, self._k + 1):
@@ -82,7 +83,7 @@ class Continuation:
         """Return the attempt if it stands; otherwise see to how it is executed again."""
         key = Key(self._ledger.request, index, number)
         try:
-            record = saved_attempt(document, self._contract, f"{folder}/result.json")
+            record = saved_attempt(document, self._contract, self._where(task, number, folder))
         except AgentCompassError as exc:
             self._refuse(task, number, str(exc))
             return None
@@ -122,6 +123,15 @@ class Continuation:
         self._ledger.resume(key, notes, retries, discarded or Usage())
         self.report.resumed += 1
         return True
+
+    def _where(self, task: Task, number: int, folder: str) -> str:
+        return f"{folder}/result.json" if folder else f"{self._source.path}: {task.id}, attempt {number}"
+
+    def _adopt_attempt(self, task: Task, number: int, folder: str, record: AttemptRecord) -> None:
+        if folder:
+            self._store.adopt_attempt(task.id, number, folder)
+        else:
+            self.converted.append((task, number, record))
 
     def _refuse(self, task: Task, number: int, reason: str) -> None:
         log.info("%s attempt %d is executed again: %s", task.id, number, reason)

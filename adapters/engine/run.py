@@ -18,7 +18,7 @@ from agentcompass.core.model.plan import Plan
 from agentcompass.core.model.request import RunRequest, Runtime
 from agentcompass.core.model.task import Task
 from agentcompass.core.records.progress import Progress
-from agentcompass.core.records.results import planned_document, task_document
+from agentcompass.core.records.results import attempt_document, planned_document, task_document
 from agentcompass.core.records.run_info import RunInfo, params_document, request_document
 from agentcompass.core.redaction import Redactor
 from agentcompass.core.runtime import run_effects as rx
@@ -186,6 +186,9 @@ class Run:
         taking = self._continuation(source, ledger, metrics, self.store, execution, plan_of)
         await in_daemon_thread(lambda: taking.take_over(tasks))
         attempts = self.request.execution.attempts
+        for task, number, record in taking.converted:
+            converted = self._recorder.redactor.document(attempt_document(task, number, record))
+            await self.store.save_attempt(task.id, number, converted, None)
         for finished in taking.unsaved:
             document = task_document(finished, attempts.k, attempts.strategy.value)
             await self.store.save_task(finished.task.id, finished.failed, self._recorder.redactor.document(document))

@@ -11,10 +11,13 @@ from typing import Any
 from agentcompass.core.errors import AgentCompassError, UsageError
 from agentcompass.core.model.request import RunRequest
 from agentcompass.core.records.names import safe_name, task_file_name
+from agentcompass.core.records.results import ATTEMPT_SCHEMA
 from agentcompass.core.reuse import require_compatible
 
+from .documents import read_document
 from .json_files import for_disk
-from .saved_run import SavedRun, read_document
+from .old_runs import OldRecords
+from .saved_run import SavedRun
 
 log = logging.getLogger("agentcompass.reuse")
 
@@ -30,10 +33,16 @@ class Source(SavedRun):
     @property
     def run_id(self) -> str:
         """Its id."""
-        return str(self.info["run_id"])
+        return str(self.info.get("run_id", self.path.name))
 
     def attempts(self, task_id: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-        """Yield number, folder and document of each final attempt of a task; what cannot be read is named, and left."""
+        """Yield number, folder and document of each final attempt of a task; what cannot be read is named, and left.
+
+        The folder is empty for an attempt of a former format, whose files are others.
+        """
+        if self.old is not None:
+            yield from self._old_attempts(self.old, task_id)
+            return
         seen = set()
         for number, folder in self._folders(task_id):
             try:
@@ -60,7 +69,9 @@ class Source(SavedRun):
         return behind.checkpoint(task_id, attempt) if behind else None
 
     def finished(self, task_id: str) -> str | None:
-        """Return the path of a finished task's document, or None."""
+        """Return the path of a finished task's document, or None if there is none of the present format."""
+        if self.old is not None:
+            return None
         name = f"{for_disk(task_file_name(task_id))}.json"
         for path in (self.path / "details" / name, self.path / "details" / f"_error_{name}"):
             if path.is_file():
@@ -74,6 +85,18 @@ class Source(SavedRun):
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted((int(name), str(folder / name)) for name in names if name.isdecimal())
+
+    def _old_attempts(self, old: OldRecords, task_id: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+        try:
+            task = old.task(task_id)
+        except (AgentCompassError, OSError) as exc:
+            log.warning("left out: %s", exc)
+            return
+        if task is None:
+            return
+        for number, attempt in task["attempts"].items():
+            identity = {"task_id": task_id, "category": task["category"], "attempt": int(number)}
+            yield int(number), "", {"schema_version": ATTEMPT_SCHEMA, **identity, **attempt}
 
     def _source(self) -> Source | None:
         reused = self.info.get("reused_from")

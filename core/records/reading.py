@@ -56,6 +56,8 @@ def contract_of(run_info: Mapping[str, Any], where: str) -> MetricContract:
         RecordError: the record does not tell.
     """
     require_schema(run_info, RUN_INFO_SCHEMA, where)
+    if "metric_contract" not in run_info:
+        raise RecordError(where, "it does not tell what was measured, and nor do its tasks")
     try:
         saved = run_info["metric_contract"]
         return MetricContract(_spec(saved["primary"]), tuple(_spec(spec) for spec in saved["auxiliary"]))

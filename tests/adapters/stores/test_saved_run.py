@@ -7,7 +7,8 @@ import logging
 
 import pytest
 
-from agentcompass.adapters.stores.saved_run import SavedRun, read_document
+from agentcompass.adapters.stores.documents import read_document
+from agentcompass.adapters.stores.saved_run import SavedRun
 from agentcompass.core.errors import UsageError
 from agentcompass.core.metrics.contract import binary_contract
 from agentcompass.core.metrics.observation import TaskKey
