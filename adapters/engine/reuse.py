@@ -88,8 +88,9 @@ class Continuation:
             self._refuse(task, number, str(exc))
             return None
         if record.result.cancelled:
-            if not self._resumes(key, task):
-                self._refuse(task, number, "it was cancelled")
+            if not self._resumes(key, task, 0, record.discarded):
+                self._refuse(task, number, "it was cancelled")  # what it has spent stays spent
+                self._ledger.resume(key, None, 0, record.discarded.plus(record.result.usage))
             return None
         reason = complaint(record.result.issues, self._policy.patterns)
         if reason is None:

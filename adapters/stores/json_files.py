@@ -127,6 +127,8 @@ class JsonRunStore:
             folder = self._make(*parts)
             replace_file(f"{folder}/{name}", dumps(document, indent=2))
             if document.get("scope") != "evaluate":
+                with contextlib.suppress(FileNotFoundError):  # what it saved is not what will be graded
+                    os.unlink(f"{os.path.dirname(folder)}/checkpoint.json")
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(f"{os.path.dirname(folder)}/artifacts", f"{folder}/{retry}.artifacts")
 
@@ -149,15 +151,18 @@ class JsonRunStore:
         return "/".join((str(self._dir), *parts))
 
     def adopt_attempt(self, task_id: str, attempt: int, folder: str) -> None:
-        """Link all files of the attempt: they are never written to, only replaced."""
-        link_tree(folder, self._make("attempts", for_disk(task_file_name(task_id)), str(attempt)))
+        """Link all files of the attempt: they are never written to, only replaced; the result, which tells that the
+        attempt is whole, is the last.
+        """
+        place = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
+        link_tree(folder, place, last="result.json")
 
     def adopt_checkpoint(self, task_id: str, attempt: int, folder: str) -> str:
         """Link the checkpoint and the artifacts."""
         parts = ("attempts", for_disk(task_file_name(task_id)), str(attempt))
-        link_file(f"{folder}/checkpoint.json", f"{self._make(*parts)}/checkpoint.json")
         if os.path.isdir(f"{folder}/artifacts"):
             link_tree(f"{folder}/artifacts", self._make(*parts, "artifacts"))
+        link_file(f"{folder}/checkpoint.json", f"{self._make(*parts)}/checkpoint.json")  # last: it speaks of the rest
         return "/".join((str(self._dir), *parts, "artifacts"))
 
     def adopt_task(self, task_id: str, path: str) -> None:

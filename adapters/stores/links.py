@@ -24,9 +24,12 @@ def link_file(source: str, target: str) -> None:
         os.replace(draft, target)
 
 
-def link_tree(source: str, target: str) -> None:
-    """Make the folder *target*, which is there, hold what *source* holds; drafts of unfinished writes stay behind."""
-    for entry in os.scandir(source):
+def link_tree(source: str, target: str, last: str = "") -> None:
+    """Make the folder *target*, which is there, hold what *source* holds; drafts of unfinished writes stay behind.
+
+    The entry *last* of the folder comes when all others are there.
+    """
+    for entry in sorted(os.scandir(source), key=lambda entry: entry.name == last):
         if entry.name.startswith(".") and entry.name.endswith(".tmp"):
             continue
         place = f"{target}/{entry.name}"

@@ -7,13 +7,13 @@ line: how it ended, and how many calls there were.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from agentcompass.core.metrics.contract import binary_contract
@@ -72,7 +72,7 @@ class CrashHarness(Harness):
         with open(self._log, "a") as file:
             file.write(f"{session.task_id} {session.attempt}\n")
         if self._pause:
-            time.sleep(self._pause)
+            await asyncio.sleep(self._pause)
         even = int(session.task_id[1:]) % 2 == 0
         await session.environment.write_file("answer", b"even" if even else b"odd")
 

@@ -330,3 +330,41 @@ def test_a_store_may_be_closed_twice(place):
 
     within(place, work)
     assert [{}] == place.events()
+
+
+def test_what_speaks_of_other_files_is_taken_over_last(place, tmp_path, monkeypatch):
+    """A run that dies while it takes an attempt over has nothing that looks whole and is not."""
+    source = tmp_path / "source"
+    (source / "artifacts").mkdir(parents=True)
+    for name in ("result.json", "checkpoint.json", "trajectory.json", "artifacts/a", "zzz"):
+        (source / name).write_text("{}")
+    made, real = [], os.link
+
+    def link(origin, target, **more):
+        made.append(os.path.basename(target))
+        real(origin, target, **more)
+
+    monkeypatch.setattr(os, "link", link)
+    store = place.store()
+    store.adopt_attempt("t", 1, str(source))
+    whole, made[:] = list(made), []
+    store.adopt_checkpoint("t", 2, str(source))
+
+    assert "result.json" == whole[-1]
+    assert 5 == len(whole)
+    assert ["a", "checkpoint.json"] == made
+
+
+@pytest.mark.parametrize(("scope", "stays"), [("attempt", False), ("evaluate", True)])
+def test_a_checkpoint_goes_with_the_execution_that_made_it(place, scope, stays):
+    """What another execution has done is not what a continued run grades."""
+
+    async def act():
+        store = place.store()
+        await store.save_checkpoint("t", 1, {"n": 1})
+        await store.save_retry("t", 1, 1, "run", {"scope": scope})
+        await store.close()
+
+    asyncio.run(act())
+
+    assert stays == (place.path / "attempts" / "t" / "1" / "checkpoint.json").exists()
