@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 # Builtins of any POSIX shell and one grep for a look. The arguments are the mark of a branch (empty for all), that of
 # the keeper, and that of these scripts, which are killed but not counted; nor is what the engine has not made a program
-# of yet, and so has no mark. Everybody is stopped before anybody is killed: a shell whose child has died goes on
-# otherwise, and one that is becoming another program shows no mark. The first process's waiting child is spared, and so
-# is this script's own session.
+# of yet, and so shows no mark, or nothing at all. Everybody is stopped before anybody is killed: a shell whose child
+# has died goes on otherwise, and one that is becoming another program shows no mark. The first process's waiting child
+# is spared, and so is this script's own session.
 _KILL = r"""
 mark=$1 keeper=$2 ours=$3 count=0 seen=' ' rounds=0
 facts() {
@@ -65,6 +65,7 @@ while look; [ "$alive" != ' ' ] && [ $rounds -lt 200 ]; do
     for pid in $alive; do
         case $seen in *" $pid "*) continue ;; esac
         seen="$seen$pid "
+        facts "$pid" && case $line in *'(runc:['*) continue ;; esac
         grep -q -F -e "$ours" -e _LIBCONTAINER_ "/proc/$pid/environ" 2>/dev/null || count=$((count + 1))
     done
     kill -KILL $alive 2>/dev/null
