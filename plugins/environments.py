@@ -94,7 +94,7 @@ def _host_process() -> Component:
 def _bubblewrap() -> Component:
     return Component(
         "bubblewrap",
-        "A private root on this machine's own system, an unprivileged user, and a network of its own; needs bwrap.",
+        "A private root on this machine's system, an unprivileged user, a network of its own; needs bwrap or unshare.",
         f"{_HOME}.bubblewrap:BubblewrapProvider",
         parameters(
             root={

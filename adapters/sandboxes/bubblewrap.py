@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError, UsageError
@@ -16,7 +15,7 @@ from agentcompass.ports.environment import unrecorded
 
 from . import local_leftovers
 from .bubblewrap_image import Recipe
-from .bubblewrap_keeper import KEEPER_MARK, NOBODY, tool
+from .bubblewrap_keeper import KEEPER_MARK, NOBODY, choose_maker, tool
 from .bubblewrap_session import BubblewrapSession, require_mode
 from .cgroup_limits import limitable
 from .netns import can_listen_in
@@ -43,7 +42,7 @@ class BubblewrapProvider:
 
     *root* is where private folders are made (else the folder for temporary files). The files and folders *bind* are
     shown, read-only, at their own paths. *build_args* are the values of a Dockerfile's ARGs. *make_tree* overrides the
-    choice of how processes are found.
+    choice of how processes are found, and *maker* that of the program which makes sandboxes: bwrap, else unshare.
     """
 
     def __init__(
@@ -53,6 +52,7 @@ class BubblewrapProvider:
         bind: Sequence[str] = (),
         build_args: Mapping[str, str] | None = None,
         make_tree: TreeMaker | None = None,
+        maker: str | None = None,
     ) -> None:
         self._root = root
         self._bind = tuple(bind)
@@ -61,6 +61,7 @@ class BubblewrapProvider:
                 raise UsageError("bind", f"there is no {path!r} here", "name files and folders by absolute paths")
         self._build_args = dict(build_args or {})
         self._make_tree = make_tree
+        self._maker = maker or choose_maker()
         self.capabilities = Capabilities(
             network_modes=_network_modes(), dynamic_network=True, builds=True, resources=limitable(), private_root=True
         )
@@ -91,7 +92,7 @@ class BubblewrapProvider:
 
     async def check(self) -> str:
         """Open a sandbox, and say what holds in it."""
-        version = await asyncio.to_thread(_version)
+        version = await asyncio.to_thread(_version, self._maker)
         mode = NetworkMode.ALLOWLIST if NetworkMode.ALLOWLIST in self.capabilities.network_modes else None
         session = await self.open(EnvironmentSpec(network=NetworkPolicy(mode or NetworkMode.NO_NETWORK)))
         try:
@@ -119,6 +120,7 @@ class BubblewrapProvider:
             bind=self._bind,
             tree=self._make_tree,
             modes=self.capabilities.network_modes,
+            maker=self._maker,
         )
 
     async def _build(self, recipe: Recipe, session: BubblewrapSession, spec: EnvironmentSpec) -> None:
@@ -137,8 +139,7 @@ class BubblewrapProvider:
         for name in spec.resources.given:
             if name not in self.capabilities.resources:
                 raise UsageError(name, "bubblewrap cannot limit it on this machine", "leave it out")
-        for name in ("bwrap", "nsenter", "setpriv"):
-            tool(name)
+        _require_tools(self._maker)
 
 
 def _network_modes() -> frozenset[NetworkMode]:
@@ -149,8 +150,11 @@ def _network_modes() -> frozenset[NetworkMode]:
     return frozenset(modes)
 
 
-def _version() -> str:
-    for name in ("bwrap", "nsenter", "setpriv", "unshare"):
+def _require_tools(maker: str) -> None:
+    for name in (maker, "nsenter", "setpriv", "unshare"):
         tool(name)
-    run = partial(subprocess.run, capture_output=True, text=True, check=False)
-    return run([tool("bwrap"), "--version"]).stdout.strip()
+
+
+def _version(maker: str) -> str:
+    _require_tools(maker)
+    return subprocess.run([tool(maker), "--version"], capture_output=True, text=True, check=False).stdout.strip()

@@ -13,19 +13,21 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agentcompass.core.errors import SandboxError, UsageError
 
-from . import bubblewrap_root
+from . import bubblewrap_root, unshared_root
+from .netns import listen_in
 from .process_table import marker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 KEEPER_MARK = "-keeper"  #: added to the sandbox's id in the mark of its first process
 NOBODY = 65534  #: whom the processes of a sandbox are to this machine, when we are root
-_PACKAGES = {"bwrap": "bubblewrap", "nsenter": "util-linux", "setpriv": "util-linux", "unshare": "util-linux"}
+_PACKAGES = {"bwrap": "bubblewrap", "hostname": "hostname", "mount": "mount", "umount": "mount"}
 _READY_WITHIN = 30.0
 _GONE_WITHIN = 10.0
 _PATIENCE = 0.5
@@ -69,8 +71,17 @@ def tool(name: str) -> str:
     """
     path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
     if path is None:
-        raise UsageError("bubblewrap", f"{name} is not installed here", f"install the package {_PACKAGES[name]}")
+        package = _PACKAGES.get(name, "util-linux")
+        raise UsageError("bubblewrap", f"{name} is not installed here", f"install the package {package}")
     return path
+
+
+def choose_maker() -> str:
+    """Return the program that makes sandboxes here: bwrap, else unshare."""
+    with suppress(UsageError):
+        tool("bwrap")
+        return "bwrap"
+    return "unshare"
 
 
 class Keeper:
@@ -80,14 +91,15 @@ class Keeper:
     the kernel ends the others when the thread that made them ends.
     """
 
-    def __init__(self, sandbox: str, root: str, bind: Sequence[str], *, stays: bool = False) -> None:
+    def __init__(self, sandbox: str, root: str, bind: Sequence[str], *, maker: str, stays: bool = False) -> None:
         self.pid = 0
         self._stays = stays
+        self._maker = maker
         said, tell = os.pipe()
         given, give = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [*_outside(root, bind), *_namespaces(tell, stays), "--", "/bin/sh", "-c", _FIRST],
+                [*_outside(root, bind, partial(self._words, tell)), "/bin/sh", "-c", _FIRST],
                 env=dict(marker(sandbox + KEEPER_MARK, "0")),
                 cwd="/",
                 pass_fds=(tell, give) if stays else (tell,),
@@ -100,7 +112,7 @@ class Keeper:
             os.close(said)
             os.close(give)
             if isinstance(error, OSError):
-                raise SandboxError(f"cannot start bwrap: {error}") from error
+                raise SandboxError(f"cannot start {maker}: {error}") from error
             raise
         finally:
             os.close(tell)
@@ -111,7 +123,7 @@ class Keeper:
         """Wait until the sandbox stands; blocks.
 
         Raises:
-            SandboxError: it does not, with what bwrap says.
+            SandboxError: it does not, with what its maker says.
         """
         process, (said, give) = self._process, self._ends
         assert process.stdout is not None
@@ -122,9 +134,11 @@ class Keeper:
         if not ready or not process.stdout.read1(64):  # type: ignore[attr-defined]
             process.kill()
             told = process.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
-            raise SandboxError(f"bwrap cannot make a sandbox: {told or 'it does not answer'}")
-        self.pid = int(json.loads(os.read(said, 65536))["child-pid"])
+            raise SandboxError(f"{self._maker} cannot make a sandbox: {told or 'it does not answer'}")
+        self.pid = self._child() if self._maker == "unshare" else int(json.loads(os.read(said, 65536))["child-pid"])
         self._namespace = os.stat(f"/proc/{self.pid}/ns/pid").st_ino
+        if self._maker == "unshare":
+            listen_in(self.pid).close()  # which sets up the loopback device, as bwrap does
         if self._stays:
             self._let_go()
             threading.Thread(target=process.wait, daemon=True).start()  # whoever kills it, somebody reaps it
@@ -146,6 +160,15 @@ class Keeper:
     def members(self) -> set[int]:
         """Return the processes in the sandbox, by their numbers on this machine, without the first one."""
         return {pid for pid in self._inside() if pid != self.pid}
+
+    def _words(self, tell: int, mounts: Sequence[str]) -> list[str]:
+        if self._maker == "unshare":
+            return unshared_root.words(tool, mounts, self._stays)
+        return [tool("bwrap"), *mounts, *_namespaces(tell, self._stays), "--"]
+
+    def _child(self) -> int:
+        with open(f"/proc/{self._process.pid}/task/{self._process.pid}/children", encoding="ascii") as file:
+            return int(file.read())
 
     def _inside(self) -> Iterator[int]:
         ours = os.stat("/proc/self/ns/pid").st_ino
@@ -186,17 +209,17 @@ def _as_nobody() -> list[str]:
     return [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
-def _outside(root: str, bind: Sequence[str]) -> list[str]:
-    """Return the command line up to bwrap's mounts."""
+def _outside(root: str, bind: Sequence[str], make: Callable[[Sequence[str]], list[str]]) -> list[str]:
+    """Return the command line up to the command of the first process; *make* returns the maker's for some mounts."""
     if os.geteuid() != 0:
-        return [tool("bwrap"), *bubblewrap_root.mounts(root, [(path, path) for path in bind])]
+        return make(bubblewrap_root.mounts(root, [(path, path) for path in bind]))
     sources = [root, *bind]
     stages = [stage for stage in _STAGES if os.path.isdir(stage) and not any(_is_in(path, stage) for path in sources)]
     if not stages:
-        raise SandboxError(f"there is none of {', '.join(_STAGES)} to show folders to bwrap in")
+        raise SandboxError(f"there is none of {', '.join(_STAGES)} to show folders in")
     shown = [(f"{stages[0]}/{number}", path) for number, path in enumerate(bind, 1)]
     staging = [tool("unshare"), "--mount", "/bin/sh", "-c", _STAGE, "sh", stages[0], *sources, "--"]
-    return [*staging, *_as_nobody(), tool("bwrap"), *bubblewrap_root.mounts(f"{stages[0]}/0", shown)]
+    return [*staging, *_as_nobody(), *make(bubblewrap_root.mounts(f"{stages[0]}/0", shown))]
 
 
 def _is_in(path: str, folder: str) -> bool:

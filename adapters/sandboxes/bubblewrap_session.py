@@ -58,11 +58,12 @@ class BubblewrapSession(BubblewrapFiles):
         bind: Sequence[str],
         tree: TreeMaker,
         modes: Collection[NetworkMode],
+        maker: str,
     ) -> None:
         self.workdir = _workdir(None, spec.workdir)
         self.image_variables: Mapping[str, str] = {}
         self._sandbox, self._folder, self._spec, self._record, self._bind = sandbox, folder, spec, record, bind
-        self._policy, self._modes = spec.network, modes
+        self._policy, self._modes, self._maker = spec.network, modes, maker
         self._limits = CgroupLimits(sandbox, spec.resources)
         self._tree = tree
         self._commands = Commands(self._plant, f"ulimit -c 0; {self._limits.prelude}")
@@ -180,7 +181,7 @@ class BubblewrapSession(BubblewrapFiles):
         try:
             await asyncio.to_thread(self._make)
             stays = "kept" in self._spec.labels
-            keeper = Keeper(self._sandbox, f"{self._folder}/root", self._bind, stays=stays)
+            keeper = Keeper(self._sandbox, f"{self._folder}/root", self._bind, maker=self._maker, stays=stays)
             try:
                 await asyncio.to_thread(keeper.wait)
                 self._keeper = keeper

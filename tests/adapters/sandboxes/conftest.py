@@ -47,12 +47,18 @@ def marked(root: Path) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def bubblewrap(root: Path) -> BubblewrapProvider:
-    """Give a provider with sandboxes below *root*, where bwrap is installed."""
-    if shutil.which("bwrap") is None:
-        assert not os.environ.get("CI"), "CI has bwrap"
-        pytest.skip("bwrap is not installed here")
-    return BubblewrapProvider(root=str(root))
+def maker() -> str:
+    """The program that makes local sandboxes; tests that try each of them override it."""
+    return "bwrap"
+
+
+@pytest.fixture
+def bubblewrap(root: Path, maker: str) -> BubblewrapProvider:
+    """Give a provider with sandboxes below *root*, where their maker is installed."""
+    if shutil.which(maker) is None:
+        assert not os.environ.get("CI"), f"CI has {maker}"
+        pytest.skip(f"{maker} is not installed here")
+    return BubblewrapProvider(root=str(root), maker=maker)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tests of the `bubblewrap` sandbox: the contract, with each way of killing."""
+"""Tests of the `bubblewrap` sandbox: the contract, with each way of killing and of making one."""
 
 from __future__ import annotations
 
@@ -36,6 +36,22 @@ class TestWithEnvironmentScan(EnvironmentContract):
     def provider(self, bubblewrap: object, root: Path, marked: Callable[[], list[str]]) -> BubblewrapProvider:
         self.traces = marked
         return BubblewrapProvider(root=str(root), make_tree=scanning(ProcTable()))
+
+    def leftovers(self, provider: BubblewrapProvider) -> list[str]:
+        return self.traces()
+
+
+class TestMadeByUnshare(EnvironmentContract):
+    """Where bwrap is missing, util-linux does what it does."""
+
+    @pytest.fixture
+    def maker(self) -> str:
+        return "unshare"
+
+    @pytest.fixture
+    def provider(self, bubblewrap: BubblewrapProvider, marked: Callable[[], list[str]]) -> BubblewrapProvider:
+        self.traces = marked
+        return bubblewrap
 
     def leftovers(self, provider: BubblewrapProvider) -> list[str]:
         return self.traces()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,12 @@ from agentcompass.core.model.environment import EnvironmentSpec, Resources
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 
 NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
+
+
+@pytest.fixture(params=["bwrap", "unshare"])
+def maker(request):
+    """What is kept apart is kept apart whichever program makes the sandbox."""
+    return request.param
 
 
 def test_the_files_of_the_machine_are_not_there(bubblewrap, tmp_path):
@@ -162,19 +169,23 @@ def test_a_limit_that_cannot_hold_is_refused(bubblewrap):
         run(bubblewrap.open(EnvironmentSpec(resources=Resources(storage_mb=1))))
 
 
-def test_shown_files_are_read_only(root, tmp_path, bubblewrap):
+def test_shown_files_are_read_only(root, tmp_path, bubblewrap, maker):
     """What the user binds is there, at its own path, and cannot be changed."""
+    tool = str(tmp_path / "tool")
     (tmp_path / "tool").mkdir()
     (tmp_path / "tool" / "data").write_text("shown")
     (tmp_path / "tool" / "data").chmod(0o666)
     (tmp_path / "other").write_text("hidden")
-    provider = BubblewrapProvider(root=str(root), bind=[str(tmp_path / "tool")])
+    (tmp_path / "tool" / "a name").write_text("spaced")
+    provider = BubblewrapProvider(root=str(root), bind=[str(tmp_path / "tool" / "a name"), tool], maker=maker)
 
     async def main():
         async with opened(provider) as env:
             assert b"shown" == await env.read_file(f"{tmp_path}/tool/data")
             assert None is await env.read_file(f"{tmp_path}/other")
-            assert 0 != (await env.exec(f"echo x >{tmp_path}/tool/data")).exit_code
+            assert b"spaced" == await env.read_file(f"{tool}/a name")
+            for name in ("data", "a name", "new"):
+                assert 0 != (await env.exec(["sh", "-c", 'echo x >"$0"', f"{tool}/{name}"])).exit_code
 
     run(main())
     assert "shown" == (tmp_path / "tool" / "data").read_text()
@@ -207,37 +218,65 @@ def test_a_workdir_is_made(bubblewrap):
     run(main())
 
 
-def test_what_a_killed_owner_leaves_is_released(bubblewrap, root):
-    """Its processes die with it; its folder is listed as abandoned, and goes."""
+def _owned_elsewhere(root, maker, labels, then):
+    """Open a sandbox in a process of its own, which does *then*; return the process of the sandbox and that one."""
     script = (
-        "import asyncio, sys\n"
+        "import asyncio, os, sys\n"
         "from agentcompass.adapters.sandboxes.bubblewrap import BubblewrapProvider\n"
         "from agentcompass.core.model.environment import EnvironmentSpec\n"
         "async def main():\n"
-        "    env = await BubblewrapProvider(root=sys.argv[1]).open(EnvironmentSpec(labels={'run': 'r'}))\n"
+        f"    provider = BubblewrapProvider(root=sys.argv[1], maker={maker!r})\n"
+        f"    env = await provider.open(EnvironmentSpec(labels={labels!r}))\n"
         "    await env.exec('setsid sleep 60 & touch file')\n"
         "    print(*env._keeper.members(), flush=True)\n"
-        "    await asyncio.sleep(60)\n"
+        f"    {then}\n"
         "asyncio.run(main())\n"
     )
     owner = subprocess.Popen([sys.executable, "-c", script, str(root)], stdout=subprocess.PIPE)
-    pid = int(owner.stdout.readline())
+    with owner.stdout:
+        return int(owner.stdout.readline()), owner
+
+
+def _is_dead(pid):
+    try:
+        return b") Z " in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return True
+
+
+def test_what_a_killed_owner_leaves_is_released(bubblewrap, root, maker):
+    """Its processes die with it; its folder is listed as abandoned, and goes."""
+    pid, owner = _owned_elsewhere(root, maker, {"run": "r"}, "await asyncio.sleep(60)")
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
-    owner.stdout.close()
 
     async def main():
         async def dead():
-            try:
-                return b") Z " in Path(f"/proc/{pid}/stat").read_bytes()
-            except OSError:
-                return True
+            return _is_dead(pid)
 
         await until(dead)
         (left,) = await bubblewrap.leftovers()
         assert (True, False, {"run": "r"}) == (left.abandoned, left.kept, dict(left.labels))
         await bubblewrap.release({"id": left.id})
         assert [] == list(await bubblewrap.leftovers())
+
+    run(main())
+    assert [] == list(root.iterdir())
+
+
+@pytest.mark.seed("RE-10")
+@pytest.mark.parametrize("then", ["pass", "os.kill(os.getpid(), 9)"], ids=["ended", "killed"])
+def test_a_kept_one_outlives_its_owner(bubblewrap, root, maker, then):
+    """With what runs in it, until it is released."""
+    pid, owner = _owned_elsewhere(root, maker, {"kept": "true"}, then)
+    owner.wait()
+
+    async def main():
+        assert not _is_dead(pid)
+        (left,) = await bubblewrap.leftovers()
+        assert (True, True) == (left.abandoned, left.kept)
+        await bubblewrap.release({"id": left.id})
+        assert _is_dead(pid)
 
     run(main())
     assert [] == list(root.iterdir())
@@ -255,8 +294,18 @@ def test_release_touches_nothing_but_sandboxes(bubblewrap, tmp_path):
 def test_a_missing_program_is_named(bubblewrap, monkeypatch):
     """With the package that has it."""
     monkeypatch.setattr(bubblewrap_keeper.shutil, "which", lambda *_, **__: None)
-    with pytest.raises(UsageError, match="bwrap is not installed here; install the package bubblewrap"):
+    with pytest.raises(UsageError, match=" is not installed here; install the package (bubblewrap|util-linux)"):
         run(bubblewrap.check())
+
+
+def test_where_bwrap_is_missing_unshare_does_its_work(bubblewrap, root, monkeypatch):
+    """Who looks at what there is, is told."""
+    which = shutil.which
+    monkeypatch.setattr(
+        bubblewrap_keeper.shutil, "which", lambda name, **how: None if name == "bwrap" else which(name, **how)
+    )
+
+    assert "unshare from util-linux" in run(BubblewrapProvider(root=str(root)).check())
 
 
 def test_a_sandbox_that_cannot_be_made_leaves_nothing(bubblewrap, root, monkeypatch):

@@ -26,6 +26,12 @@ NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
 FETCH = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[1], timeout=5).read().decode())"
 
 
+@pytest.fixture(params=["bwrap", "unshare"])
+def maker(request):
+    """Networks are the same whichever program makes the sandbox."""
+    return request.param
+
+
 @asynccontextmanager
 async def greeter():
     """Serve "hello" on this machine's 127.0.0.1, and give the port."""
@@ -121,9 +127,9 @@ def test_the_network_is_switched_between_processes(bubblewrap):
     run(main())
 
 
-def test_without_root_it_is_the_same(root, tmp_path):
+def test_without_root_it_is_the_same(maker):
     """An unprivileged user has the same sandbox, lists of hosts included."""
-    if os.geteuid() != 0 or shutil.which("bwrap") is None:
+    if os.geteuid() != 0 or shutil.which(maker) is None:
         pytest.skip("takes root to be somebody else")
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")  # ours may lie in root's home
     version = python and subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode
@@ -139,6 +145,7 @@ def test_without_root_it_is_the_same(root, tmp_path):
                 "-c",
                 UNPRIVILEGED,
                 port,
+                maker,
             ],
             capture_output=True,
             text=True,
@@ -165,7 +172,7 @@ from agentcompass.adapters.sandboxes.bubblewrap import BubblewrapProvider
 from agentcompass.core.model.environment import EnvironmentSpec
 from agentcompass.core.model.network import NetworkMode, NetworkPolicy
 async def main(root):
-    provider = BubblewrapProvider(root=root)
+    provider = BubblewrapProvider(root=root, maker=sys.argv[2])
     policy = NetworkPolicy(NetworkMode.ALLOWLIST, ("192.0.2.1",))
     env = await provider.open(EnvironmentSpec(network=policy))
     print((await env.exec("id -u; (sleep 60 &)")).stdout.decode().strip())
