@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -96,7 +96,8 @@ def attached(handler: logging.Handler) -> Iterator[None]:
             root.removeHandler(handler)
             before = _attached.pop(handler)
             ours.setLevel(min((each.level for each in _attached), default=before))
-        handler.close()
+        with suppress(OSError):  # the last lines of a file that cannot be written: it has complained
+            handler.close()
 
 
 @contextmanager

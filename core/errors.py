@@ -7,6 +7,7 @@ AgentCompassError
         TransferLimitError  a copy would bring more than it may
     RunFailedError          a run ended without official scores; carries its paths
     PhaseFailed             a phase of one attempt ended with a classified issue
+    StorageError            results cannot be saved, whatever was being done; an OSError too
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ class TransferLimitError(SandboxError):
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class StorageError(AgentCompassError, OSError):
+    """The place for results takes no more. It is no attempt's fault: the run stops, and the work is done again."""
 
 
 class PhaseFailed(AgentCompassError):  # noqa: N818  (it reports an outcome as often as an error)

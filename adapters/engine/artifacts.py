@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -10,12 +12,13 @@ import shutil
 import stat
 from collections.abc import Iterator
 
-from agentcompass.core.errors import PhaseFailed, SandboxError, TransferLimitError
+from agentcompass.core.errors import PhaseFailed, SandboxError, StorageError, TransferLimitError
 from agentcompass.core.model.artifact import Artifact, ArtifactCommand, ArtifactPlan, ArtifactStatus, SavedArtifact
 from agentcompass.core.model.environment import TransferLimits
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
 from agentcompass.ports.environment import Environment
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _TAIL = 2000  # characters of a failed command's output that are kept
 
 
@@ -42,20 +45,35 @@ async def download(
     Raises:
         PhaseFailed: it is more than the limits allow.
         SandboxError: the sandbox failed.
+        StorageError: there is no room for it among the results.
     """
     staging = f"{folder}/.staging-{secrets.token_hex(6)}"
     limits = TransferLimits(max(plan.max_bytes - used[0], 0), max(plan.max_files - used[1], 0))
     try:
-        await asyncio.to_thread(os.makedirs, staging)
+        with _storage_errors():
+            await asyncio.to_thread(os.makedirs, staging)
         try:
             refused = await env.download(artifact.source, f"{staging}/root", exclude=artifact.exclude, limits=limits)
         except FileNotFoundError:
             return SavedArtifact(artifact.source, artifact.destination, ArtifactStatus.MISSING)
         except TransferLimitError as exc:
             raise _too_much(artifact, plan, exc) from exc
-        return await asyncio.to_thread(_keep, staging, folder, artifact, tuple(refused))
+        except SandboxError as exc:
+            if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _NO_ROOM:  # where it is written to
+                raise StorageError(str(exc)) from exc
+            raise
+        with _storage_errors():
+            return await asyncio.to_thread(_keep, staging, folder, artifact, tuple(refused))
     finally:
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True))
+
+
+@contextlib.contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise StorageError(str(exc)) from exc
 
 
 def _too_much(artifact: Artifact, plan: ArtifactPlan, exc: TransferLimitError) -> PhaseFailed:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentcompass.core.errors import PhaseFailed, SandboxError, UsageError
+from agentcompass.core.errors import PhaseFailed, SandboxError, StorageError, UsageError
 from agentcompass.core.model.artifact import SavedArtifact
 from agentcompass.core.model.event import Event
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
@@ -281,6 +281,8 @@ def classified(effect: fx.Effect[Any], exc: BaseException) -> BaseException:
     failure = effect.failure
     if failure is None or isinstance(exc, PhaseFailed):
         return exc
+    if (storage := _storage_error(exc)) is not None:
+        return storage
     severity, code = failure.severity, failure.code
     if isinstance(exc, UsageError) and (isinstance(effect, fx.OpenEnvironment) or exc.field.startswith("environment")):
         code = "environment_unsupported"
@@ -292,6 +294,13 @@ def classified(effect: fx.Effect[Any], exc: BaseException) -> BaseException:
     message = _told(exc)
     trace = "".join(traceback.format_exception(exc))
     return PhaseFailed(Issue(severity, failure.phase, code, message), trace)
+
+
+def _storage_error(exc: BaseException | None) -> StorageError | None:
+    """Return what *exc* comes from, if results cannot be saved; sandboxes and harnesses have their own words for it."""
+    while exc is not None and not isinstance(exc, StorageError):
+        exc = exc.__cause__
+    return exc
 
 
 def _told(exc: BaseException) -> str:

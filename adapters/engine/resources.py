@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentcompass.core.errors import StorageError
 from agentcompass.core.model.environment import Leftover
 from agentcompass.ports.environment import Environment, EnvironmentProvider
 from agentcompass.ports.store import RunStore
@@ -28,7 +29,11 @@ class Resources:
 
         def record(facts: Mapping[str, str]) -> None:
             name = secrets.token_hex(16)
-            self._store.record_resource(name, {**_HEAD, "provider": self._id, **about, "resource": dict(facts)})
+            document = {**_HEAD, "provider": self._id, **about, "resource": dict(facts)}
+            try:
+                self._store.record_resource(name, document)
+            except OSError as exc:
+                raise StorageError(str(exc)) from exc
             names.append(name)
 
         try:

@@ -3,78 +3,42 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
-from collections import Counter
 
 import pytest
-from support.crashing import ENTRY_POINTS
+from support.beginning import Beginner
 from support.processes import until
-from support.toys import install
 
-COUNT, CONCURRENCY, PAUSE = 80, 20, 0.2
+COUNT, CONCURRENCY = 80, 20
 SIGNALS = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
 
 
 @pytest.fixture
 def begin(tmp_path, monkeypatch):
-    """Return a function that starts a run of all tasks in a process of its own."""
-    install(tmp_path / "site", monkeypatch, "crashing", ENTRY_POINTS)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    path = os.pathsep.join([str(tmp_path / "site"), *filter(None, sys.path)])
-    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder)}
-
-    def start(*options):
-        words = [sys.executable, "-m", "agentcompass", "run", "crashing", "crashing"]
-        words += ["--benchmark-params", json.dumps({"count": COUNT, "mode": "none"})]
-        words += ["--harness-params", json.dumps({"log": str(folder / "log"), "pause": PAUSE})]
-        words += ["--task-concurrency", str(CONCURRENCY), "--progress", "none", *options]
-        return subprocess.Popen(
-            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    start.folder = folder
-    return start
-
-
-def _executions(folder):
-    log = folder / "log"
-    return Counter(log.read_text().splitlines()) if log.exists() else Counter()
-
-
-def _ended(folder):
-    """The attempts that are final: theirs is a result that was not cut short."""
-    found = folder.glob("results/*/*/attempts/*/*/result.json")
-    return {
-        f"{path.parents[1].name} {path.parent.name}"
-        for path in found
-        if json.loads(path.read_text())["status"] != "cancelled"
-    }
+    """Return what starts a run of all tasks in a process of its own."""
+    return Beginner(tmp_path, monkeypatch, count=COUNT, concurrency=CONCURRENCY, pause=0.2)
 
 
 def _interrupt(begin, number, moment, *options):
     """Start a run, and send the signal when *moment* more executions have begun; return what had ended by its end."""
-    before = sum(_executions(begin.folder).values())
+    before = sum(begin.executions().values())
     process = begin(*options)
-    until(lambda: sum(_executions(begin.folder).values()) >= before + moment or process.poll() is not None)
+    until(lambda: sum(begin.executions().values()) >= before + moment or process.poll() is not None)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert SIGNALS[number] == process.returncode
     for path in begin.folder.glob("results/**/*.json"):
         json.loads(path.read_text())
-    return _ended(begin.folder)
+    return begin.ended()
 
 
 def _completed(begin, ended):
     """Continue to the end: nothing that had ended runs again, and the score is that of an undisturbed run."""
-    before = _executions(begin.folder)
+    before = begin.executions()
     process = begin("--reuse")
     out, err = process.communicate(timeout=120)
-    after = _executions(begin.folder)
+    after = begin.executions()
 
     assert 0 == process.returncode, err
     assert set() == {name for name in ended if after[name] > before[name]}
@@ -82,8 +46,7 @@ def _completed(begin, ended):
     assert f"{COUNT} tasks = {COUNT} evaluated" in out
     assert "0.5000" in out
     assert [] == list(begin.folder.glob("agentcompass-*")), "a sandbox was left"
-    newest = max(begin.folder.glob("results/*/*/run_info.json"), key=os.path.getmtime).parent
-    assert [] == list(newest.glob("resources/*"))
+    assert [] == list(begin.newest().glob("resources/*"))
 
 
 @pytest.mark.seed("RE-02", "RE-05")
@@ -116,5 +79,5 @@ def test_two_processes_want_one_id(begin):
     assert [0, 2] == sorted(statuses)
     assert 1 == len(refused.strip().splitlines())
     assert "output.run_id: 'it' exists in" in refused
-    assert {1} == set(_executions(begin.folder).values())
-    assert COUNT == len(_executions(begin.folder))
+    assert {1} == set(begin.executions().values())
+    assert COUNT == len(begin.executions())
