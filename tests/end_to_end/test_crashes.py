@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from collections import Counter
 
 import pytest
@@ -68,9 +69,9 @@ class Case:
         metrics = json.loads((folder / "metrics.json").read_text())
         return values, metrics["series"], metrics["attempts"]
 
-    def require_readable(self):
-        """Every document of every run is whole."""
-        for path in self.folder.glob("results/**/*.json"):
+    def require_readable(self, folder=None):
+        """Every document of every run, or of that in *folder*, is whole."""
+        for path in (folder or self.folder / "results").rglob("*.json"):
             json.loads(path.read_text())
 
 
@@ -83,15 +84,16 @@ def undisturbed(request, zygote, tmp_path_factory):
     return request.param, case.outcome(), calls
 
 
-def _continued(case, outcome):
-    """Continue what was killed, and compare it with an undisturbed run."""
-    case.require_readable()
+def _continued(case, outcome, torn=False):
+    """Continue what was killed, and compare it with an undisturbed run; what is *torn* cannot be read."""
+    if not torn:
+        case.require_readable()
     finished, executed = case.finished(), case.executions()
     status, _ = case.run("--reuse")
 
     assert 0 == status
     assert outcome == case.outcome()
-    case.require_readable()
+    case.require_readable(case.runs[-1].parent if torn else None)
     again = {attempt for attempt in finished if case.executions()[attempt] > executed[attempt]}
     assert set() == again, "what had finished was executed again"
     assert [] == list(case.folder.glob("agentcompass-*")), "a sandbox was left"
@@ -108,6 +110,33 @@ def test_killed_before_any_call_that_changes_the_disk(zygote, undisturbed, tmp_p
         status, _ = case.run(kill_at=number)
         assert status in (-9, 0), number
         _continued(case, outcome)
+
+
+@pytest.mark.seed("RE-05")
+def test_torn_at_any_byte(zygote, undisturbed, tmp_path):
+    """A file whose last line ends anywhere, as after a loss of power, costs at most the attempt that it is of."""
+    mode, outcome, calls = undisturbed
+    for name in ("progress.jsonl", "plans.jsonl", *(["checkpoint.json"] if mode == "fresh" else ())):
+        killed, path = _killed_with(zygote, tmp_path / name, mode, calls, name)
+        whole = path.read_bytes()
+        last = whole.rstrip(b"\n").rfind(b"\n") + 1 if name.endswith("l") else 0
+        for size in range(last, len(whole), max(1, (len(whole) - last) * 9 // KILLS)):
+            case = Case(zygote, tmp_path / f"{name} {size}", mode)
+            shutil.copytree(killed.folder, case.folder, symlinks=True, dirs_exist_ok=True)
+            (case.folder / path.relative_to(killed.folder)).write_bytes(whole[:size])
+            _continued(case, outcome, torn=name == "checkpoint.json")
+
+
+def _killed_with(zygote, place, mode, calls, name):
+    """Return a run that was killed when a file *name* of unfinished work was there, and the file."""
+    place.mkdir()
+    for number in range(calls // 2, calls):
+        killed = Case(zygote, place / str(number), mode)
+        killed.run(kill_at=number)
+        for path in killed.folder.rglob(name):
+            if path.read_bytes().strip() and not (path.parent / "result.json").exists():
+                return killed, path
+    raise AssertionError(f"no run has left a {name}")
 
 
 def test_killed_at_random_moments(zygote, undisturbed, tmp_path):
