@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import retry
@@ -72,6 +72,26 @@ def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: 
             raise RecordError(where, f"its failure is of a former format, which told it in words only: {issue.message}")
     saved = {key: value for key, value in document.items() if key not in _IDENTITY}
     return AttemptRecord(result, retries, None, discarded, saved)
+
+
+def spent_on(document: Mapping[str, Any] | None, retries: Iterable[Mapping[str, Any]]) -> tuple[int, Usage]:
+    """Return how many retries of an attempt without a result there were, and what was consumed in vain: in earlier
+    runs, as *document* says, and in the executions of *retries*. What is graded again has been worth its cost.
+    """
+    count, spent = _spent(document, document) if document else (0, Usage())
+    for each in retries:
+        number, usage = _spent({"retry_count": each.get("retry")}, each.get("discarded_result"))
+        count = max(count, number)
+        if each.get("scope") != retry.Scope.EVALUATE.value:
+            spent = spent.plus(usage)
+    return count, spent
+
+
+def _spent(count: Mapping[str, Any], usage: Any) -> tuple[int, Usage]:
+    try:
+        return int(count["retry_count"]), Usage(**usage["usage"])
+    except (KeyError, TypeError, ValueError):
+        return 0, Usage()
 
 
 def complaint(issues: Sequence[Issue], patterns: tuple[str, ...]) -> str | None:

@@ -79,6 +79,10 @@ class RunStore(Protocol):
         """Take over the checkpoint of an attempt of another run, and its artifacts; return their folder; blocks."""
         ...
 
+    def save_spent(self, task_id: str, attempt: int, document: Document) -> None:
+        """Save what earlier runs have consumed in vain on an attempt that is executed again; blocks."""
+        ...
+
     def adopt_task(self, task_id: str, path: str) -> None:
         """Take over a finished task of another run, whose attempts have been adopted, from its document; blocks."""
         ...

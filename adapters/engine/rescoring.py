@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agentcompass.core.errors import AgentCompassError
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
-from agentcompass.core.model.result import RunResult
+from agentcompass.core.model.result import RunResult, Usage
 from agentcompass.core.model.task import Task
 from agentcompass.core.reuse import complaint, saved_attempt
 from agentcompass.core.runtime.ledger import AttemptRecord, Key
@@ -55,7 +55,7 @@ class Rescoring(Continuation):
             folder, record = ended.get(number, ("", None))
             key = Key(self._ledger.request, index, number)
             wanted = self.regrade.wants(task, record, self._contract.primary.id)
-            retries, spent = (record.retries, record.discarded) if record else (0, None)
+            retries, spent = (record.retries, record.discarded) if record else (0, Usage())
             if wanted and self._resumes(key, task, retries, spent):
                 continue
             if record is not None and not record.result.cancelled:

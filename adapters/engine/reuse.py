@@ -18,6 +18,7 @@ from agentcompass.core.model.reuse import Refusal, ReuseReport
 from agentcompass.core.model.task import Task
 from agentcompass.core.records.checkpoints import notes_of
 from agentcompass.core.records.reading import RecordError
+from agentcompass.core.records.results import spent_document
 from agentcompass.core.reuse import complaint, require_same, saved_attempt
 from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key, Ledger, retry_policy
 from agentcompass.core.runtime.notes import Notes
@@ -68,7 +69,9 @@ class Continuation:
         if len(ended) < self._k:
             for number in range(1, self._k + 1):
                 if number not in ended:
-                    self._resumes(Key(self._ledger.request, index, number), task)
+                    key, spent = Key(self._ledger.request, index, number), self._source.spent(task.id, number)
+                    if not self._resumes(key, task, *spent):
+                        self._resume(key, task, None, *spent)
         if not standing:
             return
         self.report.attempts += len(standing)
@@ -88,9 +91,9 @@ class Continuation:
             self._refuse(task, number, str(exc))
             return None
         if record.result.cancelled:
-            if not self._resumes(key, task, 0, record.discarded):
-                self._refuse(task, number, "it was cancelled")  # what it has spent stays spent
-                self._ledger.resume(key, None, 0, record.discarded.plus(record.result.usage))
+            if not self._resumes(key, task, record.retries, record.discarded):
+                self._refuse(task, number, "it was cancelled")
+                self._resume(key, task, None, record.retries, record.discarded.plus(record.result.usage))
             return None
         reason = complaint(record.result.issues, self._policy.patterns)
         if reason is None:
@@ -102,10 +105,10 @@ class Continuation:
         if complaint(earlier, self._policy.patterns) is None and self._resumes(key, task, 1, record.discarded):
             return None
         self._refuse(task, number, reason)
-        self._ledger.resume(key, None, 1, record.discarded.plus(record.result.usage))  # money spent stays spent
+        self._resume(key, task, None, 1, record.discarded.plus(record.result.usage))
         return None
 
-    def _resumes(self, key: Key, task: Task, retries: int = 0, discarded: Usage | None = None) -> bool:
+    def _resumes(self, key: Key, task: Task, retries: int, discarded: Usage) -> bool:
         """Let the attempt begin with its grading, if its work was saved; a checkpoint that cannot be used is told."""
         if self._plan_of is None:
             return False
@@ -121,9 +124,17 @@ class Continuation:
         except AgentCompassError as exc:
             self._refuse(task, key.attempt, f"its checkpoint cannot be used: {exc}")
             return False
-        self._ledger.resume(key, notes, retries, discarded or Usage())
+        self._resume(key, task, notes, retries, discarded)
         self.report.resumed += 1
         return True
+
+    def _resume(self, key: Key, task: Task, notes: Notes | None, retries: int, discarded: Usage) -> None:
+        """Let the attempt begin where it can; money spent stays spent, also if this run is killed before."""
+        if retries or discarded != Usage():
+            self._store.save_spent(task.id, key.attempt, spent_document(retries, discarded))
+        elif notes is None:
+            return
+        self._ledger.resume(key, notes, retries, discarded)
 
     def _where(self, task: Task, number: int, folder: str) -> str:
         return f"{folder}/result.json" if folder else f"{self._source.path}: {task.id}, attempt {number}"

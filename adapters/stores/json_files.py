@@ -165,6 +165,11 @@ class JsonRunStore:
         link_file(f"{folder}/checkpoint.json", f"{self._make(*parts)}/checkpoint.json")  # last: it speaks of the rest
         return "/".join((str(self._dir), *parts, "artifacts"))
 
+    def save_spent(self, task_id: str, attempt: int, document: Document) -> None:
+        """Save ``attempts/<task>/<n>/spent.json``; not synced, since the source has it too."""
+        folder = self._make("attempts", for_disk(task_file_name(task_id)), str(attempt))
+        replace_file(f"{folder}/spent.json", dumps(document), sync=False)
+
     def adopt_task(self, task_id: str, path: str) -> None:
         """Link the document."""
         link_file(path, f"{self._make('details')}/{os.path.basename(path)}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentcompass.core.errors import AgentCompassError, UsageError
 from agentcompass.core.model.request import RunRequest
+from agentcompass.core.model.result import Usage
 from agentcompass.core.records.names import safe_name, task_file_name
 from agentcompass.core.records.results import ATTEMPT_SCHEMA
-from agentcompass.core.reuse import require_compatible
+from agentcompass.core.reuse import require_compatible, spent_on
 
 from .documents import read_document
 from .json_files import for_disk
@@ -68,6 +69,14 @@ class Source(SavedRun):
         behind = self._source()
         return behind.checkpoint(task_id, attempt) if behind else None
 
+    def spent(self, task_id: str, attempt: int) -> tuple[int, Usage]:
+        """Return the retries of an attempt that has no result, and their cost; what cannot be read is left out."""
+        folder = self.path / "attempts" / for_disk(task_file_name(task_id)) / str(attempt)
+        earlier = list(_readable([folder / "spent.json"]))
+        spent = spent_on(earlier[0] if earlier else None, _readable(sorted(folder.glob("retries/*.json"))))
+        behind = self._source()
+        return behind.spent(task_id, attempt) if behind and spent == (0, Usage()) else spent
+
     def finished(self, task_id: str) -> str | None:
         """Return the path of a finished task's document, or None if there is none of the present format."""
         if self.old is not None:
@@ -107,6 +116,16 @@ class Source(SavedRun):
                 log.warning("the run behind %s cannot be read: %s", self.path, exc)
         self._looked = True
         return self._behind
+
+
+def _readable(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    for path in paths:
+        try:
+            yield read_document(path)
+        except FileNotFoundError:
+            continue
+        except (AgentCompassError, OSError) as exc:
+            log.warning("left out: %s", exc)
 
 
 def find_source(results_dir: str, levels: tuple[str, ...], request: RunRequest) -> Source | None:

@@ -16,6 +16,7 @@ from ..runtime.ledger import AttemptRecord, FinishedTask
 ATTEMPT_SCHEMA = "agentcompass.attempt.v3"
 TASK_SCHEMA = "agentcompass.task.v3"
 RETRY_SCHEMA = "agentcompass.retry.v1"
+SPENT_SCHEMA = "agentcompass.spent.v1"
 
 _USAGE = tuple(field.name for field in fields(Usage))
 
@@ -42,6 +43,11 @@ def issue_of(document: Mapping[str, Any]) -> Issue:
 def usage_document(usage: Usage) -> dict[str, int | float]:
     """Return what is known of *usage*."""
     return {name: value for name in _USAGE if (value := getattr(usage, name)) is not None}
+
+
+def spent_document(retries: int, usage: Usage) -> dict[str, Any]:
+    """Return what earlier runs have consumed in vain on an attempt that is executed again, in how many retries."""
+    return {"schema_version": SPENT_SCHEMA, "retry_count": retries, "usage": usage_document(usage)}
 
 
 def budget_document(budget: Budget | None) -> dict[str, Any] | None:

@@ -132,6 +132,11 @@ class Ledger:
         """
         self._resumed[key] = notes, retries, discarded
 
+    def opens(self, key: Key) -> bool:
+        """Tell whether *key* opens a sandbox before anything else; one that is only graded has its own way to one."""
+        notes = self._resumed[key][0] if key in self._resumed else None
+        return notes is None or notes.prepared is None
+
     def first(self) -> Iterator[Key]:
         """Yield the attempts that may start without waiting for another of their task."""
         for index in list(self._open):

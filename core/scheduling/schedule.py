@@ -29,7 +29,7 @@ class Schedule:
         self._given_up = False
         for ledger in ledgers:
             for key in ledger.first():
-                self._admission.offer(key, ledger.provider, key.priority)
+                self._admission.offer(key, ledger.provider, key.priority, opens=ledger.opens(key))
 
     @property
     def running(self) -> Mapping[Key, str]:
@@ -71,8 +71,9 @@ class Schedule:
             opens = step.job.notes is None or step.job.notes.prepared is None
             self._admission.offer(key, provider, key.priority, now + step.delay, opens)
         elif isinstance(step, Kept):
-            for following in self.ledger(key).following(key):
-                self._admission.offer(following, provider, following.priority)
+            ledger = self.ledger(key)
+            for following in ledger.following(key):
+                self._admission.offer(following, provider, following.priority, opens=ledger.opens(following))
 
     def give_up(self) -> None:
         """Start nothing more."""

@@ -325,6 +325,47 @@ def test_totals_carry_over_in_chains(toys):
     assert second.document("metrics.json") == third.document("metrics.json")
 
 
+def _spent_only(ran):
+    """Leave what a kill leaves before anything is executed again."""
+    shutil.rmtree(ran.run_dir / "details")
+    for name in ("result.json", "checkpoint.json"):
+        (ran.run_dir / "attempts" / "a" / "1" / name).unlink(missing_ok=True)
+
+
+def test_what_was_spent_is_known_after_two_kills(toys):
+    """The second run dies before it has executed anything of what it was to execute again."""
+    script = {"usage": {"model_calls": 2}}
+    toys.run({"a": {**script, "collect": "returns:fatal:x:y"}})
+    second, _ = _again(toys, {"a": script}, execution={"max_retries": 1})
+    _spent_only(second)
+    third, seen = _again(toys, {"a": script}, execution={"max_retries": 1})
+    attempt = third.details()["a"]["attempts"]["1"]
+
+    assert ["a"] == seen
+    assert (2, 2, 1) == (
+        attempt["usage"]["model_calls"],
+        attempt["discarded_usage"]["model_calls"],
+        attempt["retry_count"],
+    )
+
+
+def test_what_a_retry_replaced_was_spent_though_the_run_was_killed(toys):
+    """Its record is all that there is of the attempt."""
+    failing = {"usage": {"model_calls": 2}, "collect": "returns:fatal:x:y"}
+    first = toys.run({"a": failing}, execution={"max_retries": 1})
+    assert 1 == len(list(first.run_dir.glob("attempts/a/1/retries/*.json")))
+    _spent_only(first)
+    second, seen = _again(toys, {"a": {"usage": {"model_calls": 5}}}, execution={"max_retries": 1})
+    attempt = second.details()["a"]["attempts"]["1"]
+
+    assert ["a"] == seen
+    assert (5, 2, 1) == (
+        attempt["usage"]["model_calls"],
+        attempt["discarded_usage"]["model_calls"],
+        attempt["retry_count"],
+    )
+
+
 def test_a_source_that_died_while_copying_is_no_worse_than_its_own(toys):
     """What it had not taken over yet is found behind it."""
     tasks = {"a": {}, "b": {}}

@@ -37,7 +37,7 @@ def examples(runs) -> dict[str, Any]:
 
 
 NAMES = [name for name in schemas.names() if name != "event.v1"]
-EVENTS = [name for name in schemas.schema("event.v1")["properties"]["event"]["enum"] if name != "reuse_loaded"]
+EVENTS = schemas.schema("event.v1")["properties"]["event"]["enum"]
 KEYS = [*NAMES, *(f"event.v1 {event}" for event in EVENTS)]
 
 

@@ -31,6 +31,7 @@ SCHEMAS = {
     r"progress\.jsonl": "event.v1",
     r"metrics\.json": "metrics.v1",
     r"attempts/[^/]+/\d+/checkpoint\.json": "checkpoint.v4",
+    r"attempts/[^/]+/\d+/spent\.json": "spent.v1",
     r"resources/[0-9a-f]{32}\.json": "resource.v1",
     r"details/[^/]+\.json": "task.v3",
     r"attempts/[^/]+/[1-9]\d*/result\.json": "attempt.v3",

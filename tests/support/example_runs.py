@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from agentcompass.adapters.config.requests import prepare
 from agentcompass.adapters.engine.evaluate import evaluate
@@ -49,13 +50,20 @@ KINDS = {
     "kept": ({"tasks": PLAIN}, {"keep_environment": True}, {}),
     "rejected": ({"tasks": PLAIN, "rejected": 2}, {}, {}),
     "unloadable": ({"tasks": [], "broken": "the data is gone"}, {}, {}),
+    "continued": ({"tasks": EVERYTHING}, RETRIED, {"reuse": True}),
     "expired": ({"tasks": PLAIN}, {}, {"timeout_seconds": 1e-9}),
 }
 
 
 def scripted_run(results: Path, name: str) -> Path:
-    """Make the run called *name*, and return its folder."""
+    """Make the run called *name*, and the one that it continues, and return its folder."""
     benchmark, execution, runtime = KINDS[name]
+    if runtime.get("reuse"):
+        _run(results, "source", benchmark, {}, {})
+    return _run(results, "the-run", benchmark, execution, runtime)
+
+
+def _run(results: Path, run_id: str, benchmark: Any, execution: Any, runtime: Any) -> Path:
     choices = Choices(
         "scripted",
         "scripted",
@@ -64,6 +72,6 @@ def scripted_run(results: Path, name: str) -> Path:
         execution=execution,
         runtime={"results_dir": str(results), "progress": "none", **runtime},
     )
-    output = Output("group/inner", "the-run")
+    output = Output("group/inner", run_id)
     result = asyncio.run(evaluate(prepare(choices, output=output, env={}, host=scripted_host())))
     return Path(result.paths["run_dir"])

@@ -29,6 +29,7 @@ class MemoryStore(RunStore):
         self.trajectories: dict[tuple[str, int], Any] = {}
         self.retries: dict[str, Any] = {}
         self.checkpoints: dict[tuple[str, int], Any] = {}
+        self.spent: dict[tuple[str, int], Any] = {}
         self.details: dict[tuple[str, bool], Any] = {}
         self.metrics: Any = None
         self.summary: str | None = None
@@ -100,6 +101,10 @@ class MemoryStore(RunStore):
         """Make a folder that the system forgets some time."""
         self._kept("reserve_artifacts", None)
         return self.folders.setdefault((task_id, attempt), tempfile.mkdtemp(prefix="agentcompass-test-"))
+
+    def save_spent(self, task_id: str, attempt: int, document: Document) -> None:
+        """Keep what was consumed in vain."""
+        self.spent[task_id, attempt] = self._kept("save_spent", document)
 
     def record_resource(self, name: str, document: Document) -> None:
         """Keep a record."""
