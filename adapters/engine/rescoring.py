@@ -61,18 +61,13 @@ class Rescoring(Continuation):
             if record is not None and not record.result.cancelled:
                 self._adopt_attempt(task, number, folder, record)
                 standing[number] = record
-            elif not self._spared(ended):
+            elif not self._spared(record for _, record in ended.values()):
                 standing[number] = AttemptRecord(RunResult(issues=(_LOST,)), 0, None)
         self.report.attempts += len(standing)
         finished = self._ledger.reuse(index, standing) if standing else None
         if finished is not None:
             self.report.tasks += 1
             self.unsaved.append(finished)
-
-    def _spared(self, ended: dict[int, tuple[str, AttemptRecord]]) -> bool:
-        """Tell whether a success has made further attempts needless."""
-        primary = self._contract.primary.id
-        return self._stops_early and any(r.result.metrics.get(primary) is True for _, r in ended.values())
 
 
 def rescoring(regrade: Regrade) -> type[Rescoring]:

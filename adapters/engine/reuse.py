@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agentcompass.core.errors import AgentCompassError
@@ -59,19 +60,22 @@ class Continuation:
 
     def _take_over(self, index: int, task: Task) -> None:
         standing: dict[int, AttemptRecord] = {}
+        again: list[Callable[[], None]] = []
         ended = set()
         for number, folder, document in self._source.attempts(task.id):
             ended.add(number)
-            record = self._standing(index, task, number, folder, document)
-            if record is not None:
-                self._adopt_attempt(task, number, folder, record)
-                standing[number] = record
-        if len(ended) < self._k:
-            for number in range(1, self._k + 1):
-                if number not in ended:
-                    key, spent = Key(self._ledger.request, index, number), self._source.spent(task.id, number)
-                    if not self._resumes(key, task, *spent):
-                        self._resume(key, task, None, *spent)
+            found = self._judged(Key(self._ledger.request, index, number), task, folder, document)
+            if isinstance(found, AttemptRecord):
+                self._adopt_attempt(task, number, folder, found)
+                standing[number] = found
+            else:
+                again.append(found)
+        for number in range(1, self._k + 1) if len(ended) < self._k else ():
+            if number not in ended:
+                again.append(partial(self._begin_unfinished, Key(self._ledger.request, index, number), task))
+        if not self._spared(standing.values()):
+            for begin in again:
+                begin()
         if not standing:
             return
         self.report.attempts += len(standing)
@@ -80,33 +84,46 @@ class Continuation:
             self.report.tasks += 1
             self._adopt(task, finished)
 
-    def _standing(
-        self, index: int, task: Task, number: int, folder: str, document: Mapping[str, Any]
-    ) -> AttemptRecord | None:
-        """Return the attempt if it stands; otherwise see to how it is executed again."""
-        key = Key(self._ledger.request, index, number)
+    def _spared(self, records: Iterable[AttemptRecord]) -> bool:
+        """Tell whether a success has made further attempts needless."""
+        primary = self._contract.primary.id
+        return self._stops_early and any(record.result.metrics.get(primary) is True for record in records)
+
+    def _judged(
+        self, key: Key, task: Task, folder: str, document: Mapping[str, Any]
+    ) -> AttemptRecord | Callable[[], None]:
+        """Return the attempt if it stands; otherwise what sees to its being executed again."""
+        number = key.attempt
         try:
             record = saved_attempt(document, self._contract, self._where(task, number, folder))
         except AgentCompassError as exc:
-            self._refuse(task, number, str(exc))
-            return None
+            return partial(self._refuse, task, number, str(exc))
         if record.result.cancelled:
-            if not self._resumes(key, task, record.retries, record.discarded):
-                self._refuse(task, number, "it was cancelled")
-                self._resume(key, task, None, record.retries, record.discarded.plus(record.result.usage))
-            return None
+            return partial(self._begin_cancelled, key, task, record)
         reason = complaint(record.result.issues, self._policy.patterns)
         if reason is None:
             return record
         if not self._policy.max_retries:  # no budget: the failure stays one
             self.report.kept_failures += 1
             return record
+        return partial(self._begin_failed, key, task, record, reason)
+
+    def _begin_unfinished(self, key: Key, task: Task) -> None:
+        retries, spent = self._source.spent(task.id, key.attempt)
+        if not self._resumes(key, task, retries, spent):
+            self._resume(key, task, None, retries, spent)
+
+    def _begin_cancelled(self, key: Key, task: Task, record: AttemptRecord) -> None:
+        if not self._resumes(key, task, record.retries, record.discarded):
+            self._refuse(task, key.attempt, "it was cancelled")
+            self._resume(key, task, None, record.retries, record.discarded.plus(record.result.usage))
+
+    def _begin_failed(self, key: Key, task: Task, record: AttemptRecord, reason: str) -> None:
         earlier = [issue for issue in record.result.issues if issue.phase is not IssuePhase.EVALUATE]
         if complaint(earlier, self._policy.patterns) is None and self._resumes(key, task, 1, record.discarded):
-            return None
-        self._refuse(task, number, reason)
+            return
+        self._refuse(task, key.attempt, reason)
         self._resume(key, task, None, 1, record.discarded.plus(record.result.usage))
-        return None
 
     def _resumes(self, key: Key, task: Task, retries: int, discarded: Usage) -> bool:
         """Let the attempt begin with its grading, if its work was saved; a checkpoint that cannot be used is told."""

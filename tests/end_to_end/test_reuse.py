@@ -325,6 +325,21 @@ def test_totals_carry_over_in_chains(toys):
     assert second.document("metrics.json") == third.document("metrics.json")
 
 
+@pytest.mark.seed("RE-03")
+def test_what_a_success_makes_needless_is_not_begun_again(toys):
+    """With early stop, an attempt that was cut short beside one that succeeded is neither resumed nor refused."""
+    options = ("--k", "3", "--attempt-strategy", "pass")
+    first = toys.run({"a": {"verdict": True}}, *options)
+    shutil.copytree(first.run_dir / "attempts" / "a" / "1", first.run_dir / "attempts" / "a" / "2")
+    path = first.run_dir / "attempts" / "a" / "2" / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "attempt": 2, "status": "cancelled"}))
+    ran, seen = _again(toys, {"a": {"verdict": True}}, *options)
+    reused = ran.document("run_info.json")["reused_from"]
+
+    assert [] == seen
+    assert (1, []) == (reused["attempts"], reused["refused"])
+
+
 def _spent_only(ran):
     """Leave what a kill leaves before anything is executed again."""
     shutil.rmtree(ran.run_dir / "details")

@@ -10,7 +10,6 @@ from agentcompass.core.runtime.ledger import Key, Ledger
 from agentcompass.core.runtime.notes import Notes
 from agentcompass.core.scheduling.schedule import Schedule
 
-
 EXECUTION = Execution(
     task_concurrency=10,
     attempts=AttemptPlan(1, Strategy.AVG),
@@ -39,7 +38,9 @@ def _schedule(graded):
 
 
 @pytest.mark.seed("CO-03")
-@pytest.mark.parametrize(("graded", "at_once"), [((), [0]), ((0, 2), [0, 1, 2]), ((1,), [0]), ((0, 1, 2), [0, 1, 2])])
+@pytest.mark.parametrize(
+    ("graded", "at_once"), [((), [0]), ((0, 2), [0, 1, 2]), ((1,), [0, 1]), ((0, 1, 2), [0, 1, 2])]
+)
 def test_gradings_wait_for_no_opening_when_they_start(graded, at_once):
     """They open a sandbox later if at all, and wait for their turn then; who opens one first waits now."""
     started, again = _schedule(graded).admit(0.0)
