@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +165,19 @@ def _read(path: Path) -> Source:
 
 
 def _latest_first(parent: Path) -> list[Path]:
-    """Return the run folders in *parent*, the one that was begun last first."""
-    found = []
+    """Return the run folders in *parent*, the one that was begun last first.
+
+    A run that another has continued comes after all that none has, whatever clocks have said.
+    """
+    found, continued = [], set()
     for path in parent.glob("*/run_info.json"):
+        moment = written = 0.0
         try:
-            found.append((str(read_document(path).get("started_at", "")), path.stat().st_mtime, path.parent))
-        except (AgentCompassError, OSError):
-            found.append(("", 0.0, path.parent))
-    return [path for _, _, path in sorted(found, reverse=True)]
+            info = read_document(path)
+            written = path.stat().st_mtime
+            continued.add(Path(info.get("reused_from", {}).get("path", "")).name)  # it lies in the same folder
+            moment = datetime.fromisoformat(info["started_at"]).timestamp()
+        except (AgentCompassError, OSError, LookupError, TypeError, ValueError, AttributeError):
+            pass  # whoever takes it is told what is wrong with it
+        found.append((moment, written, path.parent))
+    return [path for _, _, path in sorted(found, key=lambda run: (run[2].name not in continued, *run), reverse=True)]
