@@ -34,8 +34,12 @@ class Beginner:
 
     def __call__(self, *options: str) -> subprocess.Popen[str]:
         """Start a run."""
+        return self.start(*self.words, *options)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start any command."""
         return subprocess.Popen(
-            [sys.executable, "-m", "agentcompass", *self.words, *options],
+            [sys.executable, "-m", "agentcompass", *words],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
