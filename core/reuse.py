@@ -78,20 +78,27 @@ def spent_on(document: Mapping[str, Any] | None, retries: Iterable[Mapping[str, 
     """Return how many retries of an attempt without a result there were, and what was consumed in vain: in earlier
     runs, as *document* says, and in the executions of *retries*. What is graded again has been worth its cost.
     """
-    count, spent = _spent(document, document) if document else (0, Usage())
+    count, spent = (_count(document, "retry_count"), usage_of(document)) if document else (0, Usage())
     for each in retries:
-        number, usage = _spent({"retry_count": each.get("retry")}, each.get("discarded_result"))
-        count = max(count, number)
+        count = max(count, _count(each, "retry"))
         if each.get("scope") != retry.Scope.EVALUATE.value:
-            spent = spent.plus(usage)
+            spent = spent.plus(usage_of(each.get("discarded_result")))
     return count, spent
 
 
-def _spent(count: Mapping[str, Any], usage: Any) -> tuple[int, Usage]:
+def usage_of(document: Any) -> Usage:
+    """Return the usage that *document* tells, as far as it can be read."""
     try:
-        return int(count["retry_count"]), Usage(**usage["usage"])
+        return Usage(**document["usage"])
+    except (KeyError, TypeError):
+        return Usage()
+
+
+def _count(document: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(document[name])
     except (KeyError, TypeError, ValueError):
-        return 0, Usage()
+        return 0
 
 
 def complaint(issues: Sequence[Issue], patterns: tuple[str, ...]) -> str | None:

@@ -82,7 +82,7 @@ class Continuation:
         finished = self._ledger.reuse(index, standing)
         if finished is not None:
             self.report.tasks += 1
-            self._adopt(task, finished)
+            self._adopt(task, finished, whole=ended == set(standing))
 
     def _spared(self, records: Iterable[AttemptRecord]) -> bool:
         """Tell whether a success has made further attempts needless."""
@@ -111,7 +111,8 @@ class Continuation:
     def _begin_unfinished(self, key: Key, task: Task) -> None:
         retries, spent = self._source.spent(task.id, key.attempt)
         if not self._resumes(key, task, retries, spent):
-            self._resume(key, task, None, retries, spent)
+            worked = self._source.worked(task.id, key.attempt)
+            self._resume(key, task, None, retries, spent.plus(worked))
 
     def _begin_cancelled(self, key: Key, task: Task, record: AttemptRecord) -> None:
         if not self._resumes(key, task, record.retries, record.discarded):
@@ -166,8 +167,9 @@ class Continuation:
         log.info("%s attempt %d is executed again: %s", task.id, number, reason)
         self.report.refused.append(Refusal(task.id, number, reason))
 
-    def _adopt(self, task: Task, finished: FinishedTask) -> None:
-        path = self._source.finished(task.id)
+    def _adopt(self, task: Task, finished: FinishedTask, whole: bool) -> None:
+        """Take over the document of a finished task, if the *whole* of what it tells stands."""
+        path = self._source.finished(task.id) if whole else None
         if path is None:
             self.unsaved.append(finished)
         else:

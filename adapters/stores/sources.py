@@ -14,7 +14,7 @@ from agentcompass.core.model.request import RunRequest
 from agentcompass.core.model.result import Usage
 from agentcompass.core.records.names import safe_name, task_file_name
 from agentcompass.core.records.results import ATTEMPT_SCHEMA
-from agentcompass.core.reuse import require_compatible, spent_on
+from agentcompass.core.reuse import require_compatible, spent_on, usage_of
 
 from .documents import read_document
 from .json_files import for_disk
@@ -77,6 +77,14 @@ class Source(SavedRun):
         spent = spent_on(earlier[0] if earlier else None, _readable(sorted(folder.glob("retries/*.json"))))
         behind = self._source()
         return behind.spent(task_id, attempt) if behind and spent == (0, Usage()) else spent
+
+    def worked(self, task_id: str, attempt: int) -> Usage:
+        """Return what the work has consumed whose checkpoint there is, as far as that can be read."""
+        try:
+            found = self.checkpoint(task_id, attempt)
+        except (AgentCompassError, OSError):
+            return Usage()
+        return usage_of(found[1].get("run_result")) if found else Usage()
 
     def finished(self, task_id: str) -> str | None:
         """Return the path of a finished task's document, or None if there is none of the present format."""

@@ -340,6 +340,25 @@ def test_what_a_success_makes_needless_is_not_begun_again(toys):
     assert (1, []) == (reused["attempts"], reused["refused"])
 
 
+def test_a_task_tells_what_stands_of_it(toys):
+    """A failure that a success makes needless is neither repeated nor told any more."""
+    options = ("--k", "2", "--attempt-strategy", "pass")
+    first = toys.run({"a": {"verdict": True}}, *options)
+    (path,) = (first.run_dir / "details").glob("*.json")
+    task = json.loads(path.read_text())
+    fatal = {"severity": "fatal", "phase": "run", "code": "x", "message": "y"}
+    failed = {**task["attempts"]["1"], "issues": [fatal], "metrics": {}, "status": "run_error"}
+    path.write_text(json.dumps({**task, "attempts": {**task["attempts"], "2": failed}}))
+    result = json.loads((first.run_dir / "attempts/a/1/result.json").read_text())
+    (first.run_dir / "attempts/a/2").mkdir()
+    (first.run_dir / "attempts/a/2/result.json").write_text(json.dumps({**result, **failed, "attempt": 2}))
+    ran, seen = _again(toys, {"a": {"verdict": True}}, *options, execution={"max_retries": 1})
+
+    assert [] == seen
+    assert ["1"] == list(ran.details()["a"]["attempts"])
+    assert 0 == ran.status
+
+
 def _spent_only(ran):
     """Leave what a kill leaves before anything is executed again."""
     shutil.rmtree(ran.run_dir / "details")
@@ -362,6 +381,19 @@ def test_what_was_spent_is_known_after_two_kills(toys):
         attempt["discarded_usage"]["model_calls"],
         attempt["retry_count"],
     )
+
+
+def test_work_that_cannot_be_graded_any_more_was_paid_for(toys):
+    """Its checkpoint is refused, and tells what it has cost all the same."""
+    first = toys.run({"a": {"usage": {"model_calls": 3}}}, mode="fresh")
+    _cut_before_grading(first)
+    checkpoint = json.loads(_checkpoint(first).read_text())
+    _checkpoint(first).write_text(json.dumps({**checkpoint, "source_evaluation_mode": "none"}))
+    ran, seen = _again(toys, {"a": {"usage": {"model_calls": 5}}}, mode="fresh")
+    attempt = ran.details()["a"]["attempts"]["1"]
+
+    assert ["a"] == seen
+    assert (5, 3) == (attempt["usage"]["model_calls"], attempt["discarded_usage"]["model_calls"])
 
 
 def test_what_a_retry_replaced_was_spent_though_the_run_was_killed(toys):

@@ -94,14 +94,16 @@ def _check_records(watch: Watch, office: Office, reason: Stop | None) -> None:
 
 def _check_progress(watch: Watch, office: Office, complete: bool) -> None:
     progress, accounts = office.progress, watch.accounts
-    mine = [account for key, account in accounts.items() if key.request == office.index]
-    wanted = (len(mine), sum(account.retries for account in mine))
+    mine = [account for key, account in accounts.items() if key.request == office.index and account.executions]
+    standing = [key for key, account in accounts.items() if key.request == office.index and account.stands]
+    wanted = (len(mine), sum(account.retries - account.retries_before for account in mine))
     watch.require((progress.attempts_started, progress.retries) == wanted, "events count what happened", wanted)
     assert office.ledger is not None
-    finished, observed = progress.attempts_finished, len(office.ledger.observations)
+    finished, observed = progress.attempts_finished, len(office.ledger.observations) - len(standing)
     watch.require(finished == observed or watch.forced, "finished attempts are counted", (finished, observed))
     tasks = (progress.finished_tasks, progress.completed_tasks + progress.failed_tasks)
-    watch.require(tasks == (progress.partials_saved,) * 2, "finished tasks are counted", tasks)
+    saved = progress.partials_saved + progress.reused_tasks
+    watch.require(tasks == (saved, saved), "finished tasks are counted", tasks)
     watch.require(
         progress.finished_tasks == len(office.store.details) or watch.forced, "saved tasks are counted", tasks
     )

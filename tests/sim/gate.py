@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -30,6 +31,8 @@ class Account:
     ready_at: float = -inf
     executions: int = 0
     retries: int = 0
+    retries_before: int = 0
+    stands: bool = False
     spent: int = 0
     saved: bool = False
     kept: bool = False
@@ -86,14 +89,19 @@ class Gate:
             self.violation = self.violation or violation
             raise violation
 
-    def enlist(self, office: Office, tasks: int) -> None:
-        """Take note of a request whose tasks are about to be executed."""
-        order = office.order
-        self.orders[office.index] = order
+    def enlist(self, office: Office, tasks: int, taken: Mapping[Key, Account] | None = None) -> None:
+        """Take note of a request whose tasks are about to be executed, and of what earlier runs have *taken* on."""
+        order = self.orders[office.index] = office.order
+        self.accounts |= taken or {}
         ahead = order.isolated and (order.strategy == "avg" or order.speculative)
         for task in range(tasks):
-            for attempt in range(1, (order.k if ahead else 1) + 1):
-                self._offer(Key(office.index, task, attempt), order.provider)
+            keys = [Key(office.index, task, attempt) for attempt in range(1, order.k + 1)]
+            standing = [self.accounts[key] for key in keys if key in self.accounts and self.accounts[key].stands]
+            if order.strategy == "pass" and any(account.won for account in standing):
+                continue
+            left = [key for key in keys if key not in self.accounts or not self.accounts[key].stands]
+            for key in left if ahead else left[:1]:
+                self._offer(key, order.provider)
 
     def _offer(self, key: Key, provider: str, at: float = -inf) -> None:
         self.waiting.setdefault(provider, {})[key] = at
@@ -142,6 +150,8 @@ class Gate:
         first = (key.request, key.task) not in self.started_tasks
         self.require(first == job.opens_task, "the first execution of a task opens it", key)
         self.started_tasks.add((key.request, key.task))
+        if not account.executions:
+            self.require(account.graded_only == (job.notes is not None), "what was worked is graded alone", key)
         account.begin(job)
 
     def rested(self, now: float) -> None:

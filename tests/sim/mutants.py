@@ -26,22 +26,38 @@ AFRESH = (
     "agentcompass.core.planning",
     "agentcompass.core.records",
     "agentcompass.core.retry",
+    "agentcompass.core.reuse",
     ENGINE,
     *(
         f"sim.{name}"
-        for name in ("fate", "office", "rules", "gate", "watch", "world", "accounts", "play", "vloop", "agreement")
+        for name in (
+            "fate",
+            "office",
+            "rules",
+            "gate",
+            "watch",
+            "world",
+            "accounts",
+            "play",
+            "vloop",
+            "agreement",
+            "chain",
+        )
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A planted bug: in *module*, each first text becomes the second; *engine* says that only the engine shows it."""
+    """A planted bug: in *module*, each first text becomes the second; *shown* says by whom it is shown.
+
+    The world alone, the agreement of the engine with it, or a chain of worlds.
+    """
 
     name: str
     module: str
     changes: tuple[tuple[str, str], ...]
-    engine: bool = False
+    shown: str = "world"
 
     def changed(self, source: str) -> str:
         """Return *source* with the bug in it."""
@@ -52,7 +68,11 @@ class Mutant:
 
 
 def _in(module: str, name: str, *changes: tuple[str, str]) -> Mutant:
-    return Mutant(name, module, changes, module.startswith(ENGINE))
+    return Mutant(name, module, changes, "engine" if module.startswith(ENGINE) else "world")
+
+
+def _continuing(module: str, name: str, *changes: tuple[str, str]) -> Mutant:
+    return Mutant(name, module, changes, "chain")
 
 
 _ADMISSION, _SCHEDULE = f"{SCHEDULING}.admission", f"{SCHEDULING}.schedule"
@@ -62,6 +82,7 @@ _ARTIFACTS = f"{RUNTIME}.artifacts"
 _NOTES, _PHASES, _EVALUATION = f"{RUNTIME}.notes", f"{RUNTIME}.phases", f"{RUNTIME}.evaluation"
 _RETRY, _BUDGETS = "agentcompass.core.retry", "agentcompass.core.budgets"
 _PLAYER, _POOL = f"{ENGINE}.player", f"{ENGINE}.pool"
+_CONTINUATION, _REUSE = f"{ENGINE}.reuse", "agentcompass.core.reuse"
 
 _WITHDRAWING = """\
         for ledger in self._ledgers.values():  # before a slot is given to what a success has just spared
@@ -279,6 +300,51 @@ MUTANTS: tuple[Mutant, ...] = (
     _in(_POOL, "the pool goes on after a stop", ("        self._schedule.give_up()\n", "")),
     _in(_POOL, "a full disk does not stop the run", ('self._stop.set(Stop.BROKEN, f"results', 'str(f"results')),
     _in(_POOL, "the pool sleeps too long", ("loop.call_at(wake, ", "loop.call_at(wake + 1, ")),
+    _continuing(
+        _CONTINUATION,
+        "what a failed attempt has cost is forgotten",
+        ("self._resume(key, task, None, 1, record.discarded.plus(record.result.usage))", "pass"),
+    ),
+    _continuing(
+        _CONTINUATION,
+        "what a cancelled attempt has cost is forgotten",
+        ("record.retries, record.discarded.plus(record.result.usage))", "record.retries, record.discarded)"),
+    ),
+    _continuing(
+        _CONTINUATION,
+        "what ungraded work has cost is forgotten",
+        ("retries, spent.plus(worked))", "retries, spent)"),
+    ),
+    _continuing(
+        _CONTINUATION,
+        "what was spent is told once only",
+        ("self._store.save_spent(task.id, key.attempt, spent_document(retries, discarded))", "pass"),
+    ),
+    _continuing(
+        _CONTINUATION,
+        "a task's document tells what does not stand",
+        ("self._source.finished(task.id) if whole else None", "self._source.finished(task.id)"),
+    ),
+    _continuing(_CONTINUATION, "what was cancelled stands", ("if record.result.cancelled:", "if False:")),
+    _continuing(_CONTINUATION, "failures stay", ("if not self._policy.max_retries:", "if True:")),
+    _continuing(_CONTINUATION, "no failure stays", ("if not self._policy.max_retries:", "if False:")),
+    _continuing(
+        _CONTINUATION,
+        "work that has changed is graded",
+        ('require_whole(notes_of(document, f"{folder}/artifacts", where), where)', "pass"),
+    ),
+    _continuing(
+        _CONTINUATION,
+        "a failed grading is not repeated alone",
+        ("if issue.phase is not IssuePhase.EVALUATE]", "if issue]"),
+    ),
+    _continuing(
+        _REUSE, "what is graded again was in vain", ('if each.get("scope") != retry.Scope.EVALUATE.value:', "if True:")
+    ),
+    _continuing(_REUSE, "retries begin anew", ('max(count, _count(each, "retry"))', "count")),
+    _continuing(_LEDGER, "resumed gradings wait for an opening", ("notes is None or notes.prepared is None", "True")),
+    _continuing(_LEDGER, "what stands is executed", ("if state.offered not in state.attempts:", "if True:")),
+    _continuing(_LEDGER, "a success of an earlier run is not counted", ("state.reused += 1", "state.reused += 0")),
 )
 
 
@@ -302,9 +368,11 @@ class _Finder:
 
 
 @contextmanager
-def afresh(mutant: Mutant | None) -> Iterator[tuple[ModuleType, ModuleType]]:
-    """Import anew what is under test, with *mutant*'s bug in it; give the modules `sim.play` and `sim.agreement`."""
-    importlib.import_module("sim.agreement"), importlib.import_module("sim.play")
+def afresh(mutant: Mutant | None) -> Iterator[tuple[ModuleType, ModuleType, ModuleType]]:
+    """Import anew what is under test, with *mutant*'s bug in it; give `sim.play`, `sim.agreement` and `sim.chain`."""
+    parts = ("sim.play", "sim.agreement", "sim.chain")
+    for name in parts:
+        importlib.import_module(name)
     finders: list[Any] = []
     if mutant is not None:
         origin = importlib.import_module(mutant.module).__file__ or ""
@@ -314,7 +382,8 @@ def afresh(mutant: Mutant | None) -> Iterator[tuple[ModuleType, ModuleType]]:
         _forget(name)
     sys.meta_path[:0] = finders
     try:
-        yield importlib.import_module("sim.play"), importlib.import_module("sim.agreement")
+        play, agreement, chain = map(importlib.import_module, parts)
+        yield play, agreement, chain
     finally:
         for finder in finders:
             sys.meta_path.remove(finder)
@@ -346,12 +415,14 @@ def caught(mutant: Mutant | None, seeds: int) -> tuple[int, str] | None:
     """Return the first of *seeds* that shows *mutant*, and how; None when none does."""
     from .settings import draw
 
-    with afresh(mutant) as (play, agreement):
+    with afresh(mutant) as (play, agreement, chain):
         for seed in range(seeds):
             settings = draw(seed)
             try:
-                if mutant is not None and mutant.engine:
+                if mutant is not None and mutant.shown == "engine":
                     agreement.agree(replace(settings, crash_at=None))
+                elif mutant is not None and mutant.shown == "chain":
+                    chain.play_chain(seed)
                 else:
                     play.play(settings)
             except Exception as exc:

@@ -25,6 +25,7 @@ from agentcompass.core.model.request import Choice, RunRequest, SandboxOptions, 
 from agentcompass.core.model.result import HarnessResult, Usage, Verdict
 from agentcompass.core.model.task import PreparedTask, RejectedItem, Task
 from agentcompass.core.planning import resolve_plan
+from agentcompass.core.records.checkpoints import checkpoint_document
 from agentcompass.core.records.events import TASK_EVENTS, event_document
 from agentcompass.core.records.progress import Progress
 from agentcompass.core.records.results import attempt_document, retry_document, task_document
@@ -114,6 +115,8 @@ class Store:
     attempts: dict[tuple[str, int], Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     retries: dict[tuple[str, int, int], Any] = field(default_factory=dict)
+    checkpoints: dict[tuple[str, int], Any] = field(default_factory=dict)
+    spent: dict[tuple[str, int], Any] = field(default_factory=dict)
     report: Any = None
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -126,10 +129,10 @@ class Store:
 class Office:
     """The far side of request number *index*."""
 
-    def __init__(self, settings: Settings, index: int, now: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, index: int, now: Callable[[], float], link: int = 0) -> None:
         self.settings, self.index, self.now = settings, index, now
         self.order = settings.orders[index]
-        self.run_id = f"run-{index}"
+        self.run_id = f"run-{index}.{link}"
         self.request = request_of(self.order)
         self.contract = scalar_contract(minimum=0, maximum=1) if self.order.scalar else binary_contract()
         self.parts = _parts(self.order, self.contract)
@@ -240,7 +243,14 @@ class Office:
     def _save_retry(self, key: Key, job: Job, effect: fx.SaveRetry, fate: Fate) -> str:
         document = retry_document(job.task, job.attempt, effect.result, job.plan, effect.details)
         self.store.save(self.store.retries, (job.task.id, job.attempt, effect.retry), document)
+        if document["scope"] != "evaluate":
+            self.store.checkpoints.pop((job.task.id, job.attempt), None)
         return f"retries/{effect.retry}"
+
+    def _save_checkpoint(self, key: Key, job: Job, effect: fx.SaveCheckpoint, fate: Fate) -> None:
+        document = checkpoint_document(job.task, job.attempt, self.run_id, effect.plan, effect.prepared, effect.result)
+        assert document is not None
+        self.store.checkpoints[job.task.id, job.attempt] = document
 
     def _verdict(self, key: Key, job: Job, effect: fx.Evaluate, fate: Fate) -> Verdict:
         primary = self.contract.primary.id
@@ -254,7 +264,7 @@ class Office:
 
     def _collected(self, key: Key, job: Job, effect: Any, fate: Fate) -> HarnessResult:
         kind = KINDS[type(effect)]
-        answer = f"{key.task}.{key.attempt}#{job.retries}"
+        answer = f"{self.run_id}/{key.task}.{key.attempt}#{job.retries}"
         return HarnessResult(answer, usage=Usage(model_calls=1), issues=_issues(kind, fate))
 
     def _prepared(self, key: Key, job: Job, effect: Any, fate: Fate) -> PreparedTask:
@@ -303,7 +313,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "save_attempt": Office._save_attempt,
     "save_task": Office._save_task,
     "save_retry": Office._save_retry,
-    "save_checkpoint": lambda office, key, job, effect, fate: None,
+    "save_checkpoint": Office._save_checkpoint,
 }
 
 

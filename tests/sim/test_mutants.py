@@ -18,11 +18,11 @@ def test_a_planted_bug_is_caught(mutant):
     assert found is not None, f"{mutant.module}: {mutant.name}: not noticed in {SEEDS} seeds"
 
 
-@pytest.mark.parametrize("engine", [False, True])
-def test_without_a_bug_nothing_is_caught(engine):
+@pytest.mark.parametrize("shown", ["world", "engine", "chain"])
+def test_without_a_bug_nothing_is_caught(shown):
     """A copy that nothing is planted in passes, so that what is caught is the bug."""
     harmless = Mutant(
-        "harmless", "agentcompass.core.runtime.ledger", (("class Ledger:", "class Ledger:  # a copy"),), engine
+        "harmless", "agentcompass.core.runtime.ledger", (("class Ledger:", "class Ledger:  # a copy"),), shown
     )
 
     assert None is caught(harmless, 40)
@@ -33,7 +33,7 @@ def test_a_bug_is_planted_in_a_copy():
     mutant = next(mutant for mutant in MUTANTS if mutant.module == "agentcompass.core.retry")
     before = {name: module for name, module in sys.modules.items() if name.startswith(AFRESH)}
 
-    with afresh(mutant) as (play, _):
+    with afresh(mutant) as (play, _, _):
         inside = sys.modules[mutant.module]
         assert inside is not before[mutant.module]
         assert play is sys.modules["sim.play"]

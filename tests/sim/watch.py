@@ -167,7 +167,8 @@ class Watch(Gate):
         order, numbers = self.orders[key.request], list(effect.task.attempts)
         won = any(wins(record.result, order) for record in effect.task.attempts.values())
         early = order.strategy == "pass" and won
-        self.require(numbers == list(range(1, len(numbers) + 1)), "attempts are kept in order", (key, numbers))
+        whole = numbers == list(range(1, len(numbers) + 1)) or (early and numbers == sorted(numbers))
+        self.require(whole, "attempts are kept in order", (key, numbers))
         self.require(len(numbers) == order.k or early, "a finished task has all its attempts", (key, numbers))
         self.counts["tasks"] += 1
 
@@ -231,7 +232,7 @@ class Watch(Gate):
         if order.strategy == "pass" and account.won:
             lane = self.waiting.get(order.provider, {})
             for other in [o for o in lane if (o.request, o.task) == (key.request, key.task)]:
-                if other not in self.accounts:
+                if other not in self.accounts or not self.accounts[other].executions:
                     del lane[other]
 
     def announced(self, key: Key | None, event: Event) -> None:
@@ -239,7 +240,9 @@ class Watch(Gate):
         self.counts[event.event] += 1
         if key is not None and event.event == "phase_changed":
             account, phase = self.accounts[key], Phase(event.phase or "")
-            self.require(may_follow(account.phase, phase), "phases follow", (key, account.phase, phase))
+            resumed = account.graded_only and account.phase is Phase.PLAN and may_follow(Phase.RETRY_WAIT, phase)
+            follows = resumed or may_follow(account.phase, phase)  # an earlier run's work is graded at once
+            self.require(follows, "phases follow", (key, account.phase, phase))
             account.phase = phase
 
     # how an execution ends
@@ -290,8 +293,12 @@ class Watch(Gate):
         ahead = order.isolated and (order.strategy == "avg" or order.speculative)
         tried = [self.accounts[k] for k in self.accounts if (k.request, k.task) == (key.request, key.task)]
         won = order.strategy == "pass" and any(account.won for account in tried)
-        if not ahead and not won and key.attempt < order.k:
-            self._offer(Key(key.request, key.task, key.attempt + 1), order.provider)
+        later = (Key(key.request, key.task, number) for number in range(key.attempt + 1, order.k + 1))
+        following = next(
+            (other for other in later if other not in self.accounts or not self.accounts[other].stands), None
+        )
+        if following and not ahead and not won:
+            self._offer(following, order.provider)
 
 
 _CHECKS: dict[str, Any] = {

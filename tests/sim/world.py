@@ -22,6 +22,7 @@ from agentcompass.core.runtime.ledger import Key, Ledger
 from agentcompass.core.scheduling.schedule import Schedule
 
 from .fate import Fate
+from .gate import Account
 from .office import CancelledItself, Office
 from .settings import Settings
 from .watch import Violation, Watch
@@ -77,9 +78,10 @@ class Doing:
 class World:
     """One simulated run; `run` plays it to its end."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, link: int = 0) -> None:
         self.settings, self.now, self.watch = settings, 0.0, Watch(settings)
-        self.offices = [Office(settings, index, lambda: self.now) for index in range(len(settings.orders))]
+        self.offices = [Office(settings, index, lambda: self.now, link) for index in range(len(settings.orders))]
+        self.take_over: Callable[[World, Office, Ledger], dict[Key, Account]] = lambda world, office, ledger: {}
         self.outcomes: dict[int, RunOutcome] = {}
         self.schedule: Schedule | None = None
         self.reason: fx.Stop | None = None
@@ -132,7 +134,8 @@ class World:
         heapq.heappush(self._heap, (moment, self._sequence, timer))
         return timer
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Take note that something is about to happen: a crash may come before it."""
         self._steps += 1
         if self._steps == self.settings.crash_at:
             raise Crashed
@@ -143,7 +146,7 @@ class World:
     def _play(self, script: Script, value: Any = None, error: BaseException | None = None) -> None:
         script.doing = None
         while True:
-            self._step()
+            self.step()
             try:
                 effect = script.coroutine.throw(error) if error is not None else script.coroutine.send(value)
             except StopIteration as end:
@@ -313,8 +316,9 @@ class World:
         if error is not None:
             self._decided(script)
             return self._play(script, error=error)
-        self.watch.enlist(script.office, len(effect.tasks))
-        self._ready.append((script, script.office.open_ledger(list(effect.tasks))))
+        ledger = script.office.open_ledger(list(effect.tasks))
+        self.watch.enlist(script.office, len(effect.tasks), self.take_over(self, script.office, ledger))
+        self._ready.append((script, ledger))
         return self._decided(script)
 
     def _decided(self, script: Script) -> None:
