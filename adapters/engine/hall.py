@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.ledger import Key, Ledger
@@ -63,8 +64,11 @@ class Hall:
         ledgers = [self._entered[index][0] for index in sorted(self._entered)]
         schedule = Schedule(ledgers, self._slots, self._limits, self._rates)
         error: BaseException | None = None
+        for ledger in ledgers:  # one whose work earlier runs have done waits for nobody
+            self._tell(ledger, schedule)
         try:
-            await Pool(schedule, self._performer(schedule), self._stop, self._grace, self._ended).work()
+            ended = partial(self._ended, schedule)
+            await Pool(schedule, self._performer(schedule), self._stop, self._grace, ended).work()
         except BaseException as exc:
             error = exc
         for _, _, done in self._entered.values():
@@ -78,10 +82,11 @@ class Hall:
     def _performer(self, schedule: Schedule) -> Callable[[Key, Job], AttemptPerformer]:
         return lambda key, job: self._entered[key.request][1](schedule, key, job)
 
-    def _ended(self, key: Key) -> None:
-        self._tell(self._entered[key.request][0])
+    def _ended(self, schedule: Schedule, key: Key) -> None:
+        self._tell(self._entered[key.request][0], schedule)
 
-    def _tell(self, ledger: Ledger) -> None:
+    def _tell(self, ledger: Ledger, schedule: Schedule) -> None:
+        """Let the request of *ledger* go on, if all of its work is done, and all of it is saved."""
         done = self._entered[ledger.request][2]
-        if ledger.finished and not done.done():
+        if ledger.finished and not done.done() and not any(key.request == ledger.request for key in schedule.running):
             done.set_result(None)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any
 
+from agentcompass.adapters.engine import hall
 from agentcompass.adapters.engine.player import Player, StopSignal
 from agentcompass.adapters.engine.pool import Pool
 from agentcompass.core.runtime import effects as fx
@@ -63,15 +64,15 @@ class Stage:
         self.outcomes: dict[int, RunOutcome] = {}
         self.schedule: WatchedSchedule | None = None
         self._opened = 0
-        self._undecided = set(range(len(self.offices)))
-        self._ready: list[Office] = []
-        self._work: asyncio.Future[None] | None = None
+        self.hall = hall.Hall(
+            len(self.offices), settings.slots, settings.limits, settings.rates, self.stop, settings.grace
+        )
 
     def run(self) -> Stage:
         """Play to the end."""
         self.loop.set_exception_handler(lambda loop, context: None)
         try:
-            with quick_reports(), quiet():
+            with quick_reports(), quiet(), self._seen():
                 self.loop.run_until_complete(self._main())
         finally:
             self._sweep()
@@ -92,7 +93,6 @@ class Stage:
         self.loop.close()
 
     async def _main(self) -> None:
-        self._work = self.loop.create_future()
         self.stop.listen(lambda: self.watch.stopped(self.loop.time()))
         if self.settings.deadline is not None:
             self.loop.call_at(self.settings.deadline, self.stop.set, Stop.EXPIRED, "expired")
@@ -103,41 +103,38 @@ class Stage:
     async def _run(self, office: Office) -> None:
         office.observer = self.watch.announced
         script = run_evaluation(office.request, office.contract)
-        self.outcomes[office.index] = await Player(script, Performer(self, office).perform, self.stop).play()
-        self.decided(office)
+        try:
+            self.outcomes[office.index] = await Player(script, Performer(self, office).perform, self.stop).play()
+        finally:
+            self.hall.leave(office.index)
 
     async def execute(self, office: Office, tasks: list[Any]) -> rx.Executed:
-        """Execute the tasks of *office* as soon as all requests have got so far."""
+        """Execute the tasks of *office*, where all requests meet."""
         self.watch.enlist(office, len(tasks))
-        office.open_ledger(tasks)
-        self._ready.append(office)
-        self.decided(office)
-        assert self._work is not None
-        await asyncio.shield(self._work)
-        assert office.ledger is not None
-        return rx.Executed(office.ledger.observations, self.stop.reason, self.stop.error)
+        ledger = office.open_ledger(tasks)
+        await self.hall.execute(office.index, ledger, self._performer, ({}, {}))
+        return rx.Executed(ledger.observations, self.stop.reason, self.stop.error)
 
-    def decided(self, office: Office) -> None:
-        """Begin the work as soon as every request has got so far, or has ended."""
-        last = self._undecided == {office.index}
-        self._undecided.discard(office.index)
-        if last and self._ready:
-            self.loop.create_task(self._work_off())
+    @contextmanager
+    def _seen(self) -> Iterator[None]:
+        """Have the hall use a schedule and a pool that are watched."""
 
-    async def _work_off(self) -> None:
-        ledgers = [office.ledger for office in self.offices if office.ledger is not None]
-        settings = self.settings
-        self.schedule = WatchedSchedule(ledgers, settings.slots, settings.limits, settings.rates)
-        self.schedule.watch = self.watch
-        pool = Pool(self.schedule, self._performer, self.stop, settings.grace)
-        self._spy_on_force(pool)
-        assert self._work is not None
+        def schedule(*given: Any) -> WatchedSchedule:
+            self.schedule = WatchedSchedule(*given)
+            self.schedule.watch = self.watch
+            return self.schedule
+
+        def pool(*given: Any) -> Pool:
+            made = Pool(*given)
+            self._spy_on_force(made)
+            return made
+
+        before = hall.Schedule, hall.Pool
+        hall.Schedule, hall.Pool = schedule, pool
         try:
-            await pool.work()
-        except Exception as exc:
-            self._work.set_exception(exc)
-        else:
-            self._work.set_result(None)
+            yield
+        finally:
+            hall.Schedule, hall.Pool = before
 
     def _spy_on_force(self, pool: Any) -> None:
         force = pool._force
@@ -148,7 +145,7 @@ class Stage:
 
         pool._force = forced
 
-    def _performer(self, key: Key, job: Job) -> Any:
+    def _performer(self, schedule: Schedule, key: Key, job: Job) -> Any:
         return Performer(self, self.offices[key.request], key, job)
 
     def opened(self) -> None:
@@ -216,8 +213,6 @@ class Performer:
         if isinstance(error, CancelledItself):
             raise asyncio.CancelledError
         if error is not None:
-            if isinstance(effect, rx.ExecuteTasks):
-                self.stage.decided(self.office)
             raise error
         if isinstance(effect, fx.OpenEnvironment) and effect.within is not None:
             self.stage.opened()

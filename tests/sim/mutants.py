@@ -82,6 +82,7 @@ _ARTIFACTS = f"{RUNTIME}.artifacts"
 _NOTES, _PHASES, _EVALUATION = f"{RUNTIME}.notes", f"{RUNTIME}.phases", f"{RUNTIME}.evaluation"
 _RETRY, _BUDGETS = "agentcompass.core.retry", "agentcompass.core.budgets"
 _PLAYER, _POOL = f"{ENGINE}.player", f"{ENGINE}.pool"
+_HALL = f"{ENGINE}.hall"
 _CONTINUATION, _REUSE = f"{ENGINE}.reuse", "agentcompass.core.reuse"
 
 _WITHDRAWING = """\
@@ -300,6 +301,17 @@ MUTANTS: tuple[Mutant, ...] = (
     _in(_POOL, "the pool goes on after a stop", ("        self._schedule.give_up()\n", "")),
     _in(_POOL, "a full disk does not stop the run", ('self._stop.set(Stop.BROKEN, f"results', 'str(f"results')),
     _in(_POOL, "the pool sleeps too long", ("loop.call_at(wake, ", "loop.call_at(wake + 1, ")),
+    _in(
+        _HALL,
+        "a request ends while its last task is being saved",
+        (" and not any(key.request == ledger.request for key in schedule.running)", ""),
+    ),
+    _in(_HALL, "requests wait for each other", ("self._tell(self._entered[key.request][0], schedule)", "pass")),
+    _in(
+        _HALL,
+        "nobody waits for requests that load slowly",
+        ("if not self._missing and self._working", "if self._working"),
+    ),
     _continuing(
         _CONTINUATION,
         "what a failed attempt has cost is forgotten",

@@ -252,6 +252,7 @@ class World:
         self.schedule.ended(script.key, step, self.now)
         self.watch.ended(script.key, step, self.now)
         self._changed = True
+        self._complete(self.schedule.ledger(script.key))
 
     def _broken(self, script: Script, exc: Exception) -> None:
         if script.key is None or not isinstance(exc, OSError):
@@ -332,13 +333,14 @@ class World:
             if self.reason is not None:
                 self.schedule.give_up()
             self._changed = True
+            self._complete(*ledgers)
             self._admit()
 
     def _admit(self) -> None:
         while self._changed and self.schedule is not None:
             self._changed = False
             if self.schedule.complete:
-                self._complete()
+                self._complete_all()
                 break
             starts, wake = self.schedule.admit(self.now)
             for key, job in starts:
@@ -358,7 +360,16 @@ class World:
     def _woken(self) -> None:
         self._changed = True
 
-    def _complete(self) -> None:
+    def _complete(self, *ledgers: Ledger) -> None:
+        """Let the runs of those of *ledgers* go on whose work is done, whatever others still do."""
+        for entry in list(self._ready):
+            script, ledger = entry
+            busy = {key.request for key in self.schedule.running} if self.schedule else set()
+            if ledger in ledgers and ledger.finished and ledger.request not in busy:
+                self._ready.remove(entry)
+                self._play(script, rx.Executed(ledger.observations, self.reason, self.error))
+
+    def _complete_all(self) -> None:
         ready, self._ready, self.schedule = self._ready, [], None
         for script, ledger in ready:
             self._play(script, rx.Executed(ledger.observations, self.reason, self.error))
