@@ -74,16 +74,15 @@ def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: 
     return AttemptRecord(result, retries, None, discarded, saved)
 
 
-def spent_on(document: Mapping[str, Any] | None, retries: Iterable[Mapping[str, Any]]) -> tuple[int, Usage]:
-    """Return how many retries of an attempt without a result there were, and what was consumed in vain: in earlier
-    runs, as *document* says, and in the executions of *retries*. What is graded again has been worth its cost.
+def spent_on(document: Mapping[str, Any] | None, retries: Iterable[Mapping[str, Any]]) -> Usage:
+    """Return what executions of an attempt without a result have consumed in vain: in earlier runs, as *document*
+    says, and in those that *retries* replaced. What is graded again has been worth its cost.
     """
-    count, spent = (_count(document, "retry_count"), usage_of(document)) if document else (0, Usage())
+    spent = usage_of(document)
     for each in retries:
-        count = max(count, _count(each, "retry"))
         if each.get("scope") != retry.Scope.EVALUATE.value:
             spent = spent.plus(usage_of(each.get("discarded_result")))
-    return count, spent
+    return spent
 
 
 def usage_of(document: Any) -> Usage:
@@ -92,13 +91,6 @@ def usage_of(document: Any) -> Usage:
         return Usage(**document["usage"])
     except (KeyError, TypeError):
         return Usage()
-
-
-def _count(document: Mapping[str, Any], name: str) -> int:
-    try:
-        return int(document[name])
-    except (KeyError, TypeError, ValueError):
-        return 0
 
 
 def complaint(issues: Sequence[Issue], patterns: tuple[str, ...]) -> str | None:

@@ -109,15 +109,14 @@ class Continuation:
         return partial(self._begin_failed, key, task, record, reason)
 
     def _begin_unfinished(self, key: Key, task: Task) -> None:
-        retries, spent = self._source.spent(task.id, key.attempt)
-        if not self._resumes(key, task, retries, spent):
-            worked = self._source.worked(task.id, key.attempt)
-            self._resume(key, task, None, retries, spent.plus(worked))
+        spent = self._source.spent(task.id, key.attempt)
+        if not self._resumes(key, task, 0, spent):
+            self._resume(key, task, None, 0, spent.plus(self._source.worked(task.id, key.attempt)))
 
     def _begin_cancelled(self, key: Key, task: Task, record: AttemptRecord) -> None:
-        if not self._resumes(key, task, record.retries, record.discarded):
+        if not self._resumes(key, task, 0, record.discarded):
             self._refuse(task, key.attempt, "it was cancelled")
-            self._resume(key, task, None, record.retries, record.discarded.plus(record.result.usage))
+            self._resume(key, task, None, 0, record.discarded.plus(record.result.usage))
 
     def _begin_failed(self, key: Key, task: Task, record: AttemptRecord, reason: str) -> None:
         earlier = [issue for issue in record.result.issues if issue.phase is not IssuePhase.EVALUATE]
@@ -148,10 +147,8 @@ class Continuation:
 
     def _resume(self, key: Key, task: Task, notes: Notes | None, retries: int, discarded: Usage) -> None:
         """Let the attempt begin where it can; money spent stays spent, also if this run is killed before."""
-        if retries or discarded != Usage():
-            self._store.save_spent(task.id, key.attempt, spent_document(retries, discarded))
-        elif notes is None:
-            return
+        if discarded != Usage():
+            self._store.save_spent(task.id, key.attempt, spent_document(discarded))
         self._ledger.resume(key, notes, retries, discarded)
 
     def _where(self, task: Task, number: int, folder: str) -> str:

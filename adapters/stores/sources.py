@@ -70,13 +70,13 @@ class Source(SavedRun):
         behind = self._source()
         return behind.checkpoint(task_id, attempt) if behind else None
 
-    def spent(self, task_id: str, attempt: int) -> tuple[int, Usage]:
-        """Return the retries of an attempt that has no result, and their cost; what cannot be read is left out."""
+    def spent(self, task_id: str, attempt: int) -> Usage:
+        """Return what has been consumed in vain on an attempt that has no result; what cannot be read is left out."""
         folder = self.path / "attempts" / for_disk(task_file_name(task_id)) / str(attempt)
         earlier = list(_readable([folder / "spent.json"]))
         spent = spent_on(earlier[0] if earlier else None, _readable(sorted(folder.glob("retries/*.json"))))
         behind = self._source()
-        return behind.spent(task_id, attempt) if behind and spent == (0, Usage()) else spent
+        return behind.spent(task_id, attempt) if behind and spent == Usage() else spent
 
     def worked(self, task_id: str, attempt: int) -> Usage:
         """Return what the work has consumed whose checkpoint there is, as far as that can be read."""

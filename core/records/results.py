@@ -45,9 +45,9 @@ def usage_document(usage: Usage) -> dict[str, int | float]:
     return {name: value for name in _USAGE if (value := getattr(usage, name)) is not None}
 
 
-def spent_document(retries: int, usage: Usage) -> dict[str, Any]:
-    """Return what earlier runs have consumed in vain on an attempt that is executed again, in how many retries."""
-    return {"schema_version": SPENT_SCHEMA, "retry_count": retries, "usage": usage_document(usage)}
+def spent_document(usage: Usage) -> dict[str, Any]:
+    """Return what earlier runs have consumed in vain on an attempt that is executed again."""
+    return {"schema_version": SPENT_SCHEMA, "usage": usage_document(usage)}
 
 
 def budget_document(budget: Budget | None) -> dict[str, Any] | None:

@@ -143,7 +143,7 @@ def test_killed_at_random_moments(zygote, undisturbed, tmp_path):
     """Wherever the work is, in the agent, the grader or between; and killed again while it is continued."""
     mode, outcome, _ = undisturbed
     rng = random.Random(mode)
-    for number in range(max(5, KILLS // 12)):
+    for number in range(max(5, KILLS // 6)):
         case = Case(zygote, tmp_path / str(number), mode, pause=0.02)
         case.run(kill_after=rng.uniform(0.02, 0.4))
         if case.runs:

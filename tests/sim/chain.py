@@ -83,11 +83,11 @@ class Shelf:
             return self.behind.checkpoint(task_id, attempt) if self.behind else None
         return f"{self.run_id}/{task_id}/{attempt}", readable(document)
 
-    def spent(self, task_id: str, attempt: int) -> tuple[int, Usage]:
+    def spent(self, task_id: str, attempt: int) -> Usage:
         """Return what was spent in vain."""
         retries = [found for name, found in self.store.retries.items() if name[:2] == (task_id, attempt)]
         spent = spent_on(self.store.spent.get((task_id, attempt)), retries)
-        return self.behind.spent(task_id, attempt) if self.behind and spent == (0, Usage()) else spent
+        return self.behind.spent(task_id, attempt) if self.behind and spent == Usage() else spent
 
     def worked(self, task_id: str, attempt: int) -> Usage:
         """Return what the work has consumed that is to be graded."""
@@ -242,16 +242,15 @@ def _account(player: Player, shelf: Shelf, order: Order, task: str, number: int,
     found = shelf.checkpoint(task, number)
     usable = found is not None and order.mode != "reuse" and order.steps == 1 and player._is_whole(found[0])
     if result is None:
-        retries, spent = _before(shelf, task, number)
+        spent = _before(shelf, task, number)
         if found is not None and not usable:
             spent += found[1]["run_result"]["usage"].get("model_calls", 0)
-        return _begun(retries, spent, found[1] if found is not None and usable else None)
+        return _begun(0, spent, found[1] if found is not None and usable else None)
     issues = [issue_of(issue) for issue in result["issues"]]
     discarded = result["discarded_usage"].get("model_calls", 0)
     whole = discarded + result["usage"].get("model_calls", 0)
     if result["status"] == "cancelled":
-        retries = result["retry_count"]
-        return _begun(retries, discarded, found[1]) if found and usable else _begun(retries, whole, None)
+        return _begun(0, discarded, found[1]) if found and usable else _begun(0, whole, None)
     if not calls(issues, order) or order.max_retries == 0:
         fatal = any(issue.severity == "fatal" for issue in issues)
         return Account(stands=True, saved=True, kept=True, won=result["metrics"].get("correct") is True and not fatal)
@@ -261,16 +260,13 @@ def _account(player: Player, shelf: Shelf, order: Order, task: str, number: int,
     return _begun(1, whole, None)
 
 
-def _before(shelf: Shelf, task: str, number: int) -> tuple[int, int]:
-    """Return the retries of an attempt without a result, and the model calls of what they replaced."""
-    carried = shelf.store.spent.get((task, number), {"retry_count": 0, "usage": {}})
-    retries, spent = carried["retry_count"], carried["usage"].get("model_calls", 0)
+def _before(shelf: Shelf, task: str, number: int) -> int:
+    """Return the model calls that were made in vain for an attempt without a result."""
+    spent = int(shelf.store.spent.get((task, number), {"usage": {}})["usage"].get("model_calls", 0))
     for name, document in shelf.store.retries.items():
-        if name[:2] == (task, number):
-            retries = max(retries, name[2])
-            again = document["discarded_result"]["usage"].get("model_calls", 0)
-            spent += again if document["scope"] == "attempt" else 0
-    return _before(shelf.behind, task, number) if shelf.behind and not retries and not spent else (retries, spent)
+        if name[:2] == (task, number) and document["scope"] == "attempt":
+            spent += document["discarded_result"]["usage"].get("model_calls", 0)
+    return _before(shelf.behind, task, number) if shelf.behind and not spent else spent
 
 
 def _begun(retries: int, spent: int, checkpoint: Any) -> Account:

@@ -320,17 +320,17 @@ MUTANTS: tuple[Mutant, ...] = (
     _continuing(
         _CONTINUATION,
         "what a cancelled attempt has cost is forgotten",
-        ("record.retries, record.discarded.plus(record.result.usage))", "record.retries, record.discarded)"),
+        ("None, 0, record.discarded.plus(record.result.usage))", "None, 0, record.discarded)"),
     ),
     _continuing(
         _CONTINUATION,
         "what ungraded work has cost is forgotten",
-        ("retries, spent.plus(worked))", "retries, spent)"),
+        ("spent.plus(self._source.worked(task.id, key.attempt))", "spent"),
     ),
     _continuing(
         _CONTINUATION,
         "what was spent is told once only",
-        ("self._store.save_spent(task.id, key.attempt, spent_document(retries, discarded))", "pass"),
+        ("self._store.save_spent(task.id, key.attempt, spent_document(discarded))", "pass"),
     ),
     _continuing(
         _CONTINUATION,
@@ -353,7 +353,6 @@ MUTANTS: tuple[Mutant, ...] = (
     _continuing(
         _REUSE, "what is graded again was in vain", ('if each.get("scope") != retry.Scope.EVALUATE.value:', "if True:")
     ),
-    _continuing(_REUSE, "retries begin anew", ('max(count, _count(each, "retry"))', "count")),
     _continuing(_LEDGER, "resumed gradings wait for an opening", ("notes is None or notes.prepared is None", "True")),
     _continuing(_LEDGER, "what stands is executed", ("if state.offered not in state.attempts:", "if True:")),
     _continuing(_LEDGER, "a success of an earlier run is not counted", ("state.reused += 1", "state.reused += 0")),
