@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import retry
@@ -12,6 +12,7 @@ from .model.issue import Issue, Severity
 from .model.plan import EvaluationMode, Plan
 from .model.request import RunRequest
 from .model.result import RunResult, Usage
+from .model.reuse import Difference
 from .model.task import Task
 from .records.legacy import UNCLASSIFIED
 from .records.reading import RecordError, attempt_plan_of, require_schema
@@ -41,6 +42,25 @@ def require_compatible(info: Mapping[str, Any], request: RunRequest, where: str)
     if plan != wanted:
         problem = f"{where} has k={plan.k} and strategy {plan.strategy}, this run k={wanted.k} and {wanted.strategy}"
         raise UsageError("--reuse", problem, "use the same attempt plan")
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    """Return what of model, harness, environment and benchmark differs between two documents of requests."""
+    found = []
+    for section in ("model", "harness", "environment", "benchmark"):
+        old, new = dict(_leaves(section, before.get(section))), dict(_leaves(section, now.get(section)))
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name) != new.get(name):
+                found.append(Difference(name, old.get(name), new.get(name)))
+    return found
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        yield path, value
+        return
+    for name, inner in value.items():
+        yield from _leaves(f"{path}.{name}", inner)
 
 
 def saved_attempt(document: Mapping[str, Any], contract: MetricContract, where: str) -> AttemptRecord:

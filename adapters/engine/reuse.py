@@ -19,7 +19,7 @@ from agentcompass.core.model.reuse import Refusal, ReuseReport
 from agentcompass.core.model.task import Task
 from agentcompass.core.records.checkpoints import notes_of
 from agentcompass.core.records.reading import RecordError
-from agentcompass.core.records.results import spent_document
+from agentcompass.core.records.results import spent_document, task_digest
 from agentcompass.core.reuse import complaint, require_same, saved_attempt
 from agentcompass.core.runtime.ledger import AttemptRecord, FinishedTask, Key, Ledger, retry_policy
 from agentcompass.core.runtime.notes import Notes
@@ -29,6 +29,8 @@ from ..stores.sources import Source
 from .artifacts import fingerprint
 
 log = logging.getLogger("agentcompass.reuse")
+_LONGEST = 60  # characters of a setting in a line
+_NAMED = 5
 
 
 class Continuation:
@@ -55,6 +57,10 @@ class Continuation:
 
     def take_over(self, tasks: Sequence[Task]) -> None:
         """Enter in the ledger, and link into the store, what stands of each of *tasks*."""
+        before = self._source.digests()
+        self.report.changed_tasks = [
+            task.id for task in tasks if task.id in before and before[task.id] != task_digest(task)
+        ]
         for index, task in enumerate(tasks):
             self._take_over(index, task)
 
@@ -176,6 +182,14 @@ class Continuation:
 def told(report: ReuseReport, run_id: str) -> list[str]:
     """Return what people are told of a continuation, line by line."""
     lines = [f"continues {run_id}: {report.attempts} attempts stand, {report.tasks} tasks need nothing more"]
+    lines += [
+        f"its results are used although {each.field} was {_shown(each.before)} there and is {_shown(each.now)} now"
+        for each in report.differences
+    ]
+    if report.changed_tasks:
+        names = ", ".join(report.changed_tasks[:_NAMED])
+        more = f" and {len(report.changed_tasks) - _NAMED} more" if len(report.changed_tasks) > _NAMED else ""
+        lines.append(f"its results are used although these tasks ask or expect something else now: {names}{more}")
     if report.resumed:
         lines.append(f"{report.resumed} attempts of it are graded without running their agent")
     if report.refused:
@@ -185,6 +199,11 @@ def told(report: ReuseReport, run_id: str) -> list[str]:
             f"{report.kept_failures} attempts stay failed, since max_retries is 0; --max-retries 1 executes them again"
         )
     return lines
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value is None else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def require_whole(notes: Notes, where: str) -> None:

@@ -21,6 +21,7 @@ from agentcompass.core.records.progress import Progress
 from agentcompass.core.records.results import attempt_document, planned_document, task_document
 from agentcompass.core.records.run_info import RunInfo, params_document, request_document
 from agentcompass.core.redaction import Redactor
+from agentcompass.core.reuse import differences
 from agentcompass.core.runtime import run_effects as rx
 from agentcompass.core.runtime.attempt import Job
 from agentcompass.core.runtime.effects import Announce, Effect, Stop
@@ -193,6 +194,7 @@ class Run:
             document = task_document(finished, attempts.k, attempts.strategy.value)
             await self.store.save_task(finished.task.id, finished.failed, self._recorder.redactor.document(document))
         report = taking.report
+        report.differences = differences(source.info.get("request", {}), self._recorder.info.request)
         self._recorder.info.reuse(source.run_id, str(source.path), report)
         payload = {"reused_tasks": report.tasks, "tasks_to_run": len(tasks) - report.tasks}
         self._recorder.emit(Event("reuse_loaded", self._clock.now(), payload=payload))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,15 @@ class Source(SavedRun):
         for number, folder, document in behind.attempts(task_id) if behind else ():
             if number not in seen:
                 yield number, folder, document
+
+    def digests(self) -> Mapping[str, str]:
+        """Return what told each planned task from others of its id, where that was noted."""
+        try:
+            lines = (self.path / "tasks.jsonl").read_text("utf-8").splitlines()
+            planned = [json.loads(line) for line in lines]
+            return {line["task_id"]: line["digest"] for line in planned if "digest" in line}
+        except (OSError, ValueError, LookupError, TypeError):
+            return {}
 
     def checkpoint(self, task_id: str, attempt: int) -> tuple[str, Mapping[str, Any]] | None:
         """Return folder and document of an attempt whose grading is missing, or None."""

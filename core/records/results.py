@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -10,7 +12,7 @@ from ..model.artifact import Manifest, SavedArtifact
 from ..model.issue import Issue, IssuePhase, Severity
 from ..model.plan import Budget, Plan
 from ..model.result import RunResult, Usage
-from ..model.task import Task
+from ..model.task import Message, Task
 from ..runtime.ledger import AttemptRecord, FinishedTask
 
 ATTEMPT_SCHEMA = "agentcompass.attempt.v3"
@@ -109,7 +111,32 @@ def result_document(record: AttemptRecord) -> dict[str, Any]:
 
 def planned_document(task: Task) -> dict[str, Any]:
     """Return a planned task: what a summary must know of it even if it never finishes."""
-    return {"task_id": task.id, "category": task.category, "cluster": task.cluster}
+    return {"task_id": task.id, "category": task.category, "cluster": task.cluster, "digest": task_digest(task)}
+
+
+def task_digest(task: Task) -> str:
+    """Return what tells a task from another of its id: a SHA-256, cut to 64 bits, over what it asks and expects.
+
+    What a benchmark keeps in `data` is not looked at. The digest is the same in every process.
+    """
+    content = (task.prompt, task.ground_truth, task.metadata, task.run_timeout_seconds, task.evaluation_timeout_seconds)
+    try:
+        text = json.dumps(content, sort_keys=True, default=_plain)
+    except (TypeError, ValueError, RecursionError):  # keys of several types, a cycle
+        text = repr(task.prompt)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Message):
+        return [value.role, value.content]
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    return type(value).__name__  # how an object is told may hold its place in memory
 
 
 def attempt_document(task: Task, attempt: int, record: AttemptRecord) -> dict[str, Any]:

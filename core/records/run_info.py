@@ -125,7 +125,7 @@ class RunInfo:
         versions: Mapping[str, str],
         contract: MetricContract,
     ) -> None:
-        self.run_id, self._started_at, self._request, self._versions = run_id, started_at, request, versions
+        self.run_id, self.request, self._started_at, self._versions = run_id, request, started_at, versions
         self._contract = contract_document(contract)
         self._plans: dict[str, dict[str, Any]] = {}
         self._held: dict[str, Mapping[str, Any]] = {}
@@ -157,6 +157,10 @@ class RunInfo:
         if report is not None:
             refused = [asdict(refusal) for refusal in report.refused]
             self._reused |= {"tasks": report.tasks, "attempts": report.attempts, "refused": refused}
+            if report.differences:
+                self._reused["differences"] = [asdict(difference) for difference in report.differences]
+            if report.changed_tasks:
+                self._reused["changed_tasks"] = report.changed_tasks
 
     def finish(self, status: str, finished_at: str, error: str | None, report: Mapping[str, Any] | None) -> None:
         """Enter how the run ended, and what its numbers were made by."""
@@ -172,7 +176,7 @@ class RunInfo:
             "schema_version": SCHEMA,
             "run_id": self.run_id,
             "started_at": self._started_at,
-            "request": self._request,
+            "request": self.request,
             "versions": self._versions,
             "metric_contract": self._contract,
         }

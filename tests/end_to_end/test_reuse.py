@@ -359,6 +359,21 @@ def test_a_task_tells_what_stands_of_it(toys):
     assert 0 == ran.status
 
 
+@pytest.mark.seed("RE-03")
+def test_what_differs_is_shown(toys):
+    """Settings and tasks may differ; their results are used, and the difference is told and recorded."""
+    toys.run({"a": {}, "b": {}}, "--limit", "2")
+    ran = toys.run({"a": {}, "b": {"ground_truth": "another"}, "c": {}}, "--limit", "3", "--reuse", quiet=False)
+    reused = ran.document("run_info.json")["reused_from"]
+    again = toys.run({"a": {}, "b": {"ground_truth": "another"}, "c": {}}, "--limit", "3", "--reuse")
+
+    assert (2, ["b"]) == (reused["attempts"], reused["changed_tasks"])
+    assert {"field": "benchmark.params.limit", "before": 2, "now": 3} in reused["differences"]
+    assert "although benchmark.params.limit was 2 there and is 3 now" in ran.err
+    assert "although these tasks ask or expect something else now: b" in ran.err
+    assert not {"differences", "changed_tasks"} & again.document("run_info.json")["reused_from"].keys()
+
+
 def _spent_only(ran):
     """Leave what a kill leaves before anything is executed again."""
     shutil.rmtree(ran.run_dir / "details")

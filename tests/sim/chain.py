@@ -76,6 +76,10 @@ class Shelf:
             if number not in mine:
                 yield number, folder, document
 
+    def digests(self) -> Mapping[str, str]:
+        """Return nothing: here tasks stay as they are."""
+        return {}
+
     def checkpoint(self, task_id: str, attempt: int) -> tuple[str, Any] | None:
         """Return what is to be graded."""
         document = self.store.checkpoints.get((task_id, attempt))

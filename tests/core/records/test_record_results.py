@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.documents import problems
 
 from agentcompass.core.model.issue import Issue, IssuePhase, Severity
 from agentcompass.core.model.result import RunResult, Usage
-from agentcompass.core.model.task import Task
+from agentcompass.core.model.task import Message, Task
 from agentcompass.core.records.results import (
     attempt_document,
     issue_document,
@@ -15,6 +17,7 @@ from agentcompass.core.records.results import (
     planned_document,
     result_document,
     retry_document,
+    task_digest,
     task_document,
     usage_document,
 )
@@ -122,4 +125,25 @@ def test_a_replaced_execution_keeps_its_trajectory():
 
 def test_a_planned_task_is_what_a_summary_needs():
     """The benchmark's own data and the right answer are not in the plan."""
-    assert {"task_id": "t", "category": "c", "cluster": "k"} == planned_document(TASK)
+    planned = planned_document(TASK)
+    assert {"task_id": "t", "category": "c", "cluster": "k", "digest": task_digest(TASK)} == planned
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "another"},
+        {"prompt": (Message("user", "another"),)},
+        {"ground_truth": {1, 2}},
+        {"metadata": {"a": b"x"}},
+        {"metadata": {1: "x", "a": "y"}, "prompt": "other"},
+        {"run_timeout_seconds": 5.0},
+    ],
+)
+def test_a_digest_tells_what_a_task_asks_and_expects(change):
+    """The same in every process: neither an order of a set nor a place in memory is in it."""
+    plain = Task("t", "do", ground_truth=[1], metadata={"x": object()})
+
+    assert task_digest(plain) == task_digest(replace(plain, id="u", data=1, metadata={"x": object()}))
+    assert task_digest(plain) != task_digest(replace(plain, **change))
+    assert task_digest(replace(plain, ground_truth={"b", "a"})) == task_digest(replace(plain, ground_truth={"a", "b"}))
