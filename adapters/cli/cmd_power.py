@@ -6,9 +6,10 @@ import argparse
 import json
 import logging
 import math
+import statistics
 
 from agentcompass.core.errors import UsageError
-from agentcompass.core.metrics.paired import POWER, SIZE, compare, least_difference, tasks_needed
+from agentcompass.core.metrics.paired import POWER, SIZE, Side, compare, least_difference, tasks_needed
 from agentcompass.core.redaction import Redactor
 
 from ..logs import attached, console
@@ -17,7 +18,7 @@ from .options import number
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the answer for the spread that was given, or that two runs show."""
+    """Print the answer for the spread that was given, or that one run or two show."""
     difference = _positive(number(args.difference, "--difference", float), "--difference", 0.05)
     spread, tasks = _assumed(args)
     document = {
@@ -48,14 +49,28 @@ def _assumed(args: argparse.Namespace) -> tuple[float, int | None]:
         raise UsageError("--tasks", f"{tasks} tasks show nothing", "give 2 or more")
     if not args.runs:
         return _positive(number(args.spread, "--spread", float), "--spread", 0.5), tasks
-    if len(args.runs) != 2 or args.spread is not None:
-        raise UsageError("power", "takes two runs, or --spread", "give one of them")
+    if len(args.runs) > 2 or args.spread is not None:
+        raise UsageError("power", "takes one run, or two, or --spread", "give one of them")
     with attached(console(logging.getLevelName(logging.WARNING), Redactor([]))):
-        first, second = measured_runs(args.runs)
-    found = compare(first.side, second.side)
+        sides = [run.side for run in measured_runs(args.runs)]
+    if len(sides) == 1:
+        return _alone(sides[0]), tasks or len(sides[0].values)
+    found = compare(*sides)
     if not found.standard_error:
         raise UsageError("power", "the two runs show no spread of differences", "give --spread")
     return found.standard_error * math.sqrt(found.common), tasks or found.common
+
+
+def _alone(side: Side) -> float:
+    """Return the spread of the differences to a run that scatters like *side*, and whose tasks go their own ways.
+
+    Two runs of the same tasks mostly go together, and differ less.
+    """
+    values = list(side.values.values())
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    if not spread:
+        raise UsageError("power", "the run shows no spread between tasks", "give --spread")
+    return math.sqrt(2) * spread
 
 
 def _positive(value: float | None, option: str, default: float) -> float:

@@ -194,7 +194,7 @@ def _compare(commands: Any) -> None:
 
 def _power(commands: Any) -> None:
     power = commands.add_parser("power", help="how many tasks show a difference", allow_abbrev=False)
-    power.add_argument("runs", metavar="RUN_DIR", nargs="*", help="two runs whose paired spread is assumed")
+    power.add_argument("runs", metavar="RUN_DIR", nargs="*", help="one run, or two, whose spread is assumed")
     power.add_argument("--difference", metavar="D", help="the difference to be shown (0.05)")
     power.add_argument("--spread", metavar="SD", help="standard deviation of the differences within tasks")
     power.add_argument("--tasks", metavar="N", help="how many tasks there are: tells what they can show")

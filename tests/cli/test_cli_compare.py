@@ -121,13 +121,26 @@ def test_power_from_two_runs(runs, shown):
     assert "10 tasks show a difference of 0.428" in out
 
 
+def test_power_from_one_run(runs, shown):
+    """Against one that scatters alike and goes its own way: with half of ten tasks solved, sd = sqrt(2 * 10/36)."""
+    make = runs[2]
+    status, out, _ = shown("power", make("1111100000", "half"), "--difference", "0.3")
+
+    assert 0 == status
+    assert "the standard deviation 0.745" in out
+    assert "49 tasks show a difference of 0.3" in out
+    assert "the run shows no spread between tasks" in shown("power", make("1111111111", "same"))[2]
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
         (["--difference", "0"], "--difference: 0.0 is not a finite positive number"),
         (["--spread", "nan"], "--spread: nan is not a finite positive number"),
         (["--tasks", "1"], "--tasks: 1 tasks show nothing"),
-        (["somewhere"], "power: takes two runs, or --spread"),
+        (["a", "b", "c"], "power: takes one run, or two, or --spread"),
+        (["a", "--spread", "0.5"], "power: takes one run, or two, or --spread"),
+        (["somewhere"], "has no run_info.json"),
     ],
 )
 def test_power_refuses_nonsense(shown, words, part):
