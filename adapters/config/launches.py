@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,14 @@ def prepare_launch(
     prepared = tuple(
         (request.name, _prepared(request, run_id, config_paths, env, host)) for request in orchestration.requests
     )
-    return PreparedLaunch(prepared, _slots(orchestration, prepared[0][1], task_concurrency))
+    slots = _slots(orchestration, prepared[0][1], task_concurrency)
+    return PreparedLaunch(tuple((name, _sharing(one, slots)) for name, one in prepared), slots)
+
+
+def _sharing(prepared: Prepared, slots: int) -> Prepared:
+    """Return *prepared* with the slots of all requests, which it is recorded with."""
+    execution = replace(prepared.request.execution, task_concurrency=slots)
+    return replace(prepared, request=replace(prepared.request, execution=execution))
 
 
 def _prepared(

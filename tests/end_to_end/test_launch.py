@@ -53,6 +53,7 @@ def test_each_request_has_its_own_folder_and_outcome(launch):
 
     assert 0 == status
     assert (results / "two" / "baseline" / "summary.md").exists()
+    assert 2 == info["request"]["execution"]["task_concurrency"]
     assert "completed: 2 of 2 completed" in out
     assert "the-model" == info["request"]["model"]["id"]
     record = json.loads((results / "launch.json").read_text())
