@@ -125,12 +125,16 @@ class JsonRunStore:
 
         def save() -> None:
             folder = self._make(*parts)
+            attempt_folder, own = os.path.dirname(folder), document.get("scope") != "evaluate"
+            with contextlib.suppress(FileNotFoundError):
+                if own:  # what it saved is not what will be graded; until the record is there, it alone tells the cost
+                    os.rename(f"{attempt_folder}/checkpoint.json", f"{folder}/{retry}.checkpoint.json")
             replace_file(f"{folder}/{name}", dumps(document, indent=2))
-            if document.get("scope") != "evaluate":
-                with contextlib.suppress(FileNotFoundError):  # what it saved is not what will be graded
-                    os.unlink(f"{os.path.dirname(folder)}/checkpoint.json")
+            if own:
                 with contextlib.suppress(FileNotFoundError):
-                    os.rename(f"{os.path.dirname(folder)}/artifacts", f"{folder}/{retry}.artifacts")
+                    os.unlink(f"{folder}/{retry}.checkpoint.json")
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{attempt_folder}/artifacts", f"{folder}/{retry}.artifacts")
 
         await self._in_thread(save)
         return "/".join((*parts, name))

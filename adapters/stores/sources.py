@@ -84,7 +84,10 @@ class Source(SavedRun):
         """Return what has been consumed in vain on an attempt that has no result; what cannot be read is left out."""
         folder = self.path / "attempts" / for_disk(task_file_name(task_id)) / str(attempt)
         earlier = list(_readable([folder / "spent.json"]))
-        spent = spent_on(earlier[0] if earlier else None, _readable(sorted(folder.glob("retries/*.json"))))
+        records, lone = _replaced(folder / "retries")
+        spent = spent_on(earlier[0] if earlier else None, _readable(records))
+        for checkpoint in _readable(lone):
+            spent = spent.plus(usage_of(checkpoint.get("run_result")))
         behind = self._source()
         return behind.spent(task_id, attempt) if behind and spent == Usage() else spent
 
@@ -135,6 +138,14 @@ class Source(SavedRun):
                 log.warning("the run behind %s cannot be read: %s", self.path, exc)
         self._looked = True
         return self._behind
+
+
+def _replaced(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the records of replaced executions, and the checkpoints of those whose record a kill has prevented."""
+    paths = sorted(folder.glob("*.json"))
+    records = [path for path in paths if not path.name.endswith(".checkpoint.json")]
+    told = {path.name.partition(".")[0] for path in records}
+    return records, [path for path in paths if path not in records and path.name.partition(".")[0] not in told]
 
 
 def _readable(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:

@@ -407,6 +407,24 @@ def test_work_that_cannot_be_graded_any_more_was_paid_for(toys):
     assert (5, 3) == (attempt["usage"]["model_calls"], attempt["discarded_usage"]["model_calls"])
 
 
+@pytest.mark.parametrize(("told", "spent"), [(False, 3), (True, 2)])
+def test_a_kill_between_a_retry_and_its_record_costs_nothing_twice(toys, told, spent):
+    """The checkpoint of a replaced execution tells its cost as long as its record does not."""
+    failing = {"usage": {"model_calls": 2}, "collect": "returns:fatal:x:y"}
+    first = toys.run({"a": failing if told else {"usage": {"model_calls": 3}}}, execution={"max_retries": 1})
+    folder = first.run_dir / "attempts" / "a" / "1"
+    (folder / "retries").mkdir(exist_ok=True)
+    other = toys.run({"a": {"usage": {"model_calls": 3}}}, "--run-id", "other")
+    shutil.copy(_checkpoint(other), folder / "retries" / "1.checkpoint.json")
+    shutil.rmtree(other.run_dir)
+    _spent_only(first)
+    second, seen = _again(toys, {"a": {"usage": {"model_calls": 5}}})
+    attempt = second.details()["a"]["attempts"]["1"]
+
+    assert ["a"] == seen
+    assert (5, spent) == (attempt["usage"]["model_calls"], attempt["discarded_usage"]["model_calls"])
+
+
 def test_what_a_retry_replaced_was_spent_though_the_run_was_killed(toys):
     """Its record is all that there is of the attempt; the budget is a new one."""
     failing = {"usage": {"model_calls": 2}, "collect": "returns:fatal:x:y"}

@@ -36,6 +36,7 @@ SCHEMAS = {
     r"details/[^/]+\.json": "task.v3",
     r"attempts/[^/]+/[1-9]\d*/result\.json": "attempt.v3",
     r"attempts/[^/]+/[1-9]\d*/trajectory\.json": "trajectory.atif-1.8",
+    r"attempts/[^/]+/[1-9]\d*/retries/[1-9]\d*\.checkpoint\.json": "checkpoint.v4",
     r"attempts/[^/]+/[1-9]\d*/retries/[1-9]\d*\.\w+\.json": "retry.v1",
 }
 
