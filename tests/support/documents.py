@@ -30,13 +30,12 @@ SCHEMAS = {
     r"progress\.json": "progress.v1",
     r"progress\.jsonl": "event.v1",
     r"metrics\.json": "metrics.v1",
-    r"attempts/[^/]+/\d+/checkpoint\.json": "checkpoint.v4",
+    r"attempts/[^/]+/\d+/(retries/[1-9]\d*\.)?checkpoint\.json": "checkpoint.v4",
     r"attempts/[^/]+/\d+/spent\.json": "spent.v1",
     r"resources/[0-9a-f]{32}\.json": "resource.v1",
     r"details/[^/]+\.json": "task.v3",
     r"attempts/[^/]+/[1-9]\d*/result\.json": "attempt.v3",
     r"attempts/[^/]+/[1-9]\d*/trajectory\.json": "trajectory.atif-1.8",
-    r"attempts/[^/]+/[1-9]\d*/retries/[1-9]\d*\.checkpoint\.json": "checkpoint.v4",
     r"attempts/[^/]+/[1-9]\d*/retries/[1-9]\d*\.\w+\.json": "retry.v1",
 }
 
