@@ -76,8 +76,8 @@ class Continuation:
                 standing[number] = found
             else:
                 again.append(found)
-        for number in range(1, self._k + 1) if len(ended) < self._k else ():
-            if number not in ended:
+        for number in sorted(self._source.begun(task.id) - ended) if len(ended) < self._k else ():
+            if number <= self._k:
                 again.append(partial(self._begin_unfinished, Key(self._ledger.request, index, number), task))
         if not self._spared(standing.values()):
             for begin in again:

@@ -10,13 +10,14 @@ from typing import Any
 from agentcompass.core.records.reading import RecordError
 
 
-def read_document(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path | str) -> Mapping[str, Any]:
     """Return the JSON object in *path*.
 
     Raises:
         RecordError: it holds none.
     """
-    return object_in(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return object_in(file.read(), str(path))
 
 
 def object_in(text: str, where: str) -> Mapping[str, Any]:

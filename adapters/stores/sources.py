@@ -30,6 +30,7 @@ class Source(SavedRun):
 
     def __init__(self, run_dir: str) -> None:
         super().__init__(run_dir)
+        self._place = str(self.path)  # joined for each of very many attempts
         self._behind: Source | None = None
         self._looked = False
 
@@ -49,7 +50,7 @@ class Source(SavedRun):
         seen = set()
         for number, folder in self._folders(task_id):
             try:
-                document = read_document(Path(folder, "result.json"))
+                document = read_document(f"{folder}/result.json")
             except FileNotFoundError:
                 continue
             except (AgentCompassError, OSError) as exc:
@@ -61,6 +62,12 @@ class Source(SavedRun):
         for number, folder, document in behind.attempts(task_id) if behind else ():
             if number not in seen:
                 yield number, folder, document
+
+    def begun(self, task_id: str) -> set[int]:
+        """Return the attempts of a task of which there is anything."""
+        behind = self._source()
+        found = {number for number, _ in self._folders(task_id)}
+        return found | behind.begun(task_id) if behind else found
 
     def digests(self) -> Mapping[str, str]:
         """Return what told each planned task from others of its id, where that was noted."""
@@ -104,18 +111,16 @@ class Source(SavedRun):
         if self.old is not None:
             return None
         name = f"{for_disk(task_file_name(task_id))}.json"
-        for path in (self.path / "details" / name, self.path / "details" / f"_error_{name}"):
-            if path.is_file():
-                return str(path)
-        return None
+        places = (f"{self._place}/details/{name}", f"{self._place}/details/_error_{name}")
+        return next((path for path in places if os.path.isfile(path)), None)
 
     def _folders(self, task_id: str) -> list[tuple[int, str]]:
-        folder = self.path / "attempts" / for_disk(task_file_name(task_id))
+        folder = f"{self._place}/attempts/{for_disk(task_file_name(task_id))}"
         try:
             names = os.listdir(folder)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted((int(name), str(folder / name)) for name in names if name.isdecimal())
+        return sorted((int(name), f"{folder}/{name}") for name in names if name.isdecimal())
 
     def _old_attempts(self, old: OldRecords, task_id: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
         try:

@@ -76,6 +76,12 @@ class Shelf:
             if number not in mine:
                 yield number, folder, document
 
+    def begun(self, task_id: str) -> set[int]:
+        """Return the attempts of which there is anything."""
+        names = (*self.store.attempts, *self.store.checkpoints, *self.store.spent, *self.store.retries)
+        found = {name[1] for name in names if name[0] == task_id}
+        return found | self.behind.begun(task_id) if self.behind else found
+
     def digests(self) -> Mapping[str, str]:
         """Return nothing: here tasks stay as they are."""
         return {}
