@@ -17,6 +17,8 @@ from agentcompass.core.redaction import Redactor, secrets_among
 from ..logs import attached, console
 from ..stores.saved_run import SavedRun
 
+_NAMED = 5  # tasks that a warning names
+
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison."""
@@ -66,4 +68,10 @@ def _require_alike(first: SavedRun, other: SavedRun, baseline: Measured, run: Me
         )
     if baseline.series != run.series:
         text = f"warning: {run.side.name} is measured by {run.series}, the baseline by {baseline.series}"
+        print(text, file=sys.stderr)
+    before, now = first.digests(), other.digests()
+    changed = [task for task in before if task in now and before[task] != now[task]]
+    if changed:
+        names = ", ".join(changed[:_NAMED]) + (", ..." if len(changed) > _NAMED else "")
+        text = f"warning: in {run.side.name}, {len(changed)} tasks ask or expect something else: {names}"
         print(text, file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -113,6 +114,15 @@ class SavedRun:
             for number, line in enumerate(lines, 1):
                 found.append(planned_task(object_in(line, f"{path}:{number}"), f"{path}:{number}"))
         return found
+
+    def digests(self) -> Mapping[str, str]:
+        """Return what told each planned task from others of its id, where that was noted."""
+        try:
+            lines = (self.path / "tasks.jsonl").read_text("utf-8").splitlines()
+            planned = [json.loads(line) for line in lines]
+            return {line["task_id"]: line["digest"] for line in planned if "digest" in line}
+        except (OSError, ValueError, LookupError, TypeError):
+            return {}
 
     def observations(self, contract: MetricContract) -> Iterator[Observation]:
         """Yield what is known of every finished task; a record that cannot be read is named, and costs itself only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,15 +67,6 @@ class Source(SavedRun):
         behind = self._source()
         found = {number for number, _ in self._folders(task_id)}
         return found | behind.begun(task_id) if behind else found
-
-    def digests(self) -> Mapping[str, str]:
-        """Return what told each planned task from others of its id, where that was noted."""
-        try:
-            lines = (self.path / "tasks.jsonl").read_text("utf-8").splitlines()
-            planned = [json.loads(line) for line in lines]
-            return {line["task_id"]: line["digest"] for line in planned if "digest" in line}
-        except (OSError, ValueError, LookupError, TypeError):
-            return {}
 
     def checkpoint(self, task_id: str, attempt: int) -> tuple[str, Mapping[str, Any]] | None:
         """Return folder and document of an attempt whose grading is missing, or None."""

@@ -97,6 +97,18 @@ def test_different_measures_are_told(runs, shown):
     assert "several is measured by correct.avg@2, the baseline by correct.native@1" in err
 
 
+def test_tasks_of_another_content_are_told(runs, shown, toys):
+    """Two tasks of one id need not be the same task."""
+    first, _, _ = runs
+    tasks = {f"t{n}": {"ground_truth": "another"} if n < 7 else {} for n in range(10)}
+    changed = str(toys.run(tasks, "--run-id", "changed").run_dir)
+    status, _, err = shown("compare", first, changed)
+
+    assert 0 == status
+    assert "in changed, 7 tasks ask or expect something else: t0, t1, t2, t3, t4, ..." in err
+    assert "ask or expect" not in shown("compare", first, runs[1])[2]
+
+
 def test_no_run_is_refused(shown, tmp_path):
     """Naming the folder."""
     assert "has no run_info.json" in shown("compare", str(tmp_path), str(tmp_path))[2]
