@@ -314,8 +314,7 @@ class World:
 
     def _execute(self, script: Script, effect: rx.ExecuteTasks, fate: Fate) -> None:
         _, error = script.office.answer(None, None, effect, fate)
-        if error is not None:
-            self._decided(script)
+        if error is not None:  # the others wait until this run has ended
             return self._play(script, error=error)
         ledger = script.office.open_ledger(list(effect.tasks))
         self.watch.enlist(script.office, len(effect.tasks), self.take_over(self, script.office, ledger))
